@@ -41,8 +41,8 @@ class case_operation : public stackless_wait {
     if (self.waits_forbidden && !attempt(self, false)) check_may_wait(self, wait_mode::kind_of(mode().bits));
     while (ended_ == ending::none && !attempt(self, true)) {
       spin_lock* const held = case_.held_lock();
-      const wake_reason reason =
-          held ? suspend(self, *held, mode(), case_.deadline) : suspend_prepared(self, mode(), case_.deadline);
+      const wake_reason reason = held ? suspend_and_unlock(self, *held, mode(), case_.deadline)
+                                      : suspend_prepared(self, mode(), case_.deadline);
       if (ended_by(reason, false)) return;
     }
     spend_budget(self);

@@ -122,19 +122,19 @@ class inspector {
   };
 
   // A place in the list of connections. It has a lock because a worker of `own_` may pass to another thread.
-  class turn {
+  class listed_connection {
    public:
-    turn(inspector& home, net::tcp_stream& client) : home_(home) {
+    listed_connection(inspector& home, net::tcp_stream& client) : home_(home) {
       const std::lock_guard lock(home_.guard_);
       at_ = home_.connections_.insert(home_.connections_.end(), {client});
       make_room();
     }
-    ~turn() {
+    ~listed_connection() {
       const std::lock_guard lock(home_.guard_);
       home_.connections_.erase(at_);
     }
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
+    listed_connection(const listed_connection&) = delete;
+    listed_connection& operator=(const listed_connection&) = delete;
 
     void set_answers(bool answers) {
       const std::lock_guard lock(home_.guard_);
@@ -160,7 +160,7 @@ class inspector {
   void talk(net::tcp_stream& client) {
     namespace http = boost::beast::http;
     asio_stream stream(client);
-    turn turn(*this, client);
+    listed_connection listed(*this, client);
     boost::beast::flat_buffer buffer(most_header);
     for (bool more = true; more;) {
       http::request_parser<http::empty_body> parser;
@@ -171,9 +171,9 @@ class inspector {
       http::read_header(stream, buffer, parser, error);
       if (error) return;  // the client has closed the connection, or does not speak HTTP
       const request& asked = parser.get();
-      turn.set_answers(true);
+      listed.set_answers(true);
       response answer = answer_to(asked);
-      turn.set_answers(false);
+      listed.set_answers(false);
       answer.version(asked.version());
       answer.set("X-Content-Type-Options", "nosniff");
       answer.set(http::field::cache_control, "no-store");

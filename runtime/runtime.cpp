@@ -85,20 +85,20 @@ void runtime::check_outside(const char* operation) const {
   if (ended()) throw usage_error(std::string(operation) + " was called after shutdown");
 }
 
-runtime::main_turn::main_turn(runtime& runtime) : rt(*runtime.state_) {
+runtime::main_run::main_run(runtime& runtime) : rt(*runtime.state_) {
   runtime.check_outside("runtime::run");
   detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
   rt.threads.ensure_worker();
-  if (rt.handle.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
+  if (rt.handle.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_run
     throw usage_error("runtime::run was called while another run is under way");
 }
 
-runtime::main_turn::~main_turn() {
-  rt.handle.running_main.store(false, std::memory_order_release);  // pairs with main_turn
+runtime::main_run::~main_run() {
+  rt.handle.running_main.store(false, std::memory_order_release);  // pairs with main_run
 }
 
 // A dump does not list the wait of a plain thread in run().
-void runtime::main_turn::wait_for(detail::task& task) const {
+void runtime::main_run::wait_for(detail::task& task) const {
   detail::agent& self = detail::this_agent();
   detail::thread_agent* const thread =
       self.kind == detail::agent_kind::thread ? &static_cast<detail::thread_agent&>(self) : nullptr;
@@ -144,7 +144,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   quiet_.store(true, std::memory_order_relaxed);  // hint
   signal_dump_.reset();
   trace_file_.reset();
-  const std::size_t left = state_->stop_workers();
+  const std::size_t left = state_->end_workers();
   if (left != 0) detail::warn("runtime stopped: %zu fibers abandoned", left);
   return left;
 }

@@ -130,12 +130,12 @@ class runtime : public spawn_interface<runtime> {
   friend class parallel_context;
   friend detail::runtime_of_runs;  // makes and ends the runtime of deterministic runs (testing/world.cpp)
 
-  class main_turn {
+  class main_run {
    public:
-    explicit main_turn(runtime& runtime);
-    ~main_turn();
-    main_turn(const main_turn&) = delete;
-    main_turn& operator=(const main_turn&) = delete;
+    explicit main_run(runtime& runtime);
+    ~main_run();
+    main_run(const main_run&) = delete;
+    main_run& operator=(const main_run&) = delete;
 
     void wait_for(detail::task& task) const;
 
@@ -144,11 +144,11 @@ class runtime : public spawn_interface<runtime> {
 
   template <class F, class... A>
   auto run_at(detail::spawn_place where, F&& function, A&&... arguments) {
-    const main_turn turn(*this);
-    auto& task = detail::spawn_task(turn.rt, {.name = "main", .where = where},
+    const main_run this_run(*this);
+    auto& task = detail::spawn_task(this_run.rt, {.name = "main", .where = where},
                                     detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
     auto handle = detail::handle_access::handle_of(task);
-    turn.wait_for(task);
+    this_run.wait_for(task);
     return handle.get();
   }
 

@@ -309,7 +309,7 @@ class channel : private detail::channel_head {
     queue.push(node);
     const auto kind = &queue == &senders_ ? detail::wait_kind::send : detail::wait_kind::receive;
     const auto mode = detail::waiting_for(kind, static_cast<const channel_head*>(this), detail::cancellable::yes);
-    const detail::wake_reason reason = detail::suspend(self, held, mode, deadline);
+    const detail::wake_reason reason = detail::suspend_and_unlock(self, held, mode, deadline);
     if (reason == detail::wake_reason::notified) [[likely]] {
       switch (node.result) {
         case detail::wait_node::outcome::served: return channel_status::ok;

@@ -107,7 +107,7 @@ bool mutex::lock_slow(detail::agent& self, std::int64_t deadline, detail::cancel
 bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline,
                           detail::cancellable how) {
   for (bool again = woken_before; !take_turn_or_queue(waiter, again); again = true)
-    if (detail::suspend(*waiter.who, guard_, waiting(how), deadline) != detail::wake_reason::notified) {
+    if (detail::suspend_and_unlock(*waiter.who, guard_, waiting(how), deadline) != detail::wake_reason::notified) {
       unlink(waiter);
       return false;
     }

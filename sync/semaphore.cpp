@@ -68,7 +68,7 @@ bool semaphore_core::acquire(std::ptrdiff_t n, std::ptrdiff_t max, std::int64_t 
   }
   wait_node node(self);
   add_waiter(node, n);
-  const wake_reason reason = suspend(self, guard_, waiting_for(kind, this, cancellable::yes), deadline);
+  const wake_reason reason = suspend_and_unlock(self, guard_, waiting_for(kind, this, cancellable::yes), deadline);
   if (reason == wake_reason::notified) return true;
   intrusive_list<wait_node> woken;
   guard_.lock();

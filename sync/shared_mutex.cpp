@@ -49,7 +49,7 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   if (!detail::controlled()) detail::spend_budget(self);  // before the lock, because a holder does not yield
   waiter waiter(self, as);
   if (lock_or_queue(waiter, operation)) return true;
-  if (detail::suspend(self, guard_, waiting(), deadline) == detail::wake_reason::notified) {
+  if (detail::suspend_and_unlock(self, guard_, waiting(), deadline) == detail::wake_reason::notified) {
     ++self.held_locks;
     return true;
   }

@@ -16,7 +16,7 @@ struct runtime_of_runs {
   }
   static void end(runtime& ended) noexcept {
     ended.ended_.store(true, std::memory_order_relaxed);  // hint
-    ended.state_->stop_workers();
+    ended.state_->end_workers();
   }
 };
 

@@ -200,7 +200,7 @@ std::error_code socket::queue_for_turn(direction towards, std::int64_t deadline)
   agent& self = this_agent();
   wait_node node(self);
   shared_->queue(towards).push(node);
-  const wake_reason reason = suspend(self, lock_, waiting_for_fd(fd_, towards), deadline);
+  const wake_reason reason = suspend_and_unlock(self, lock_, waiting_for_fd(fd_, towards), deadline);
   if (reason == wake_reason::notified) return {};
   const std::lock_guard lock(lock_);
   wait_queue::remove(node);

@@ -1,8 +1,8 @@
 #pragma once
 
 // Counts the threads that are about to publish something in a runtime: threads outside, the monitor, and workers that
-// retire. It belongs to the pool and not to the runtime. So a thread that has claimed a wait may still resume an
-// abandoned fiber long after the runtime was destroyed.
+// leave their queues to others. It belongs to the pool and not to the runtime. So a thread that has claimed a wait may
+// still resume an abandoned fiber long after the runtime was destroyed.
 //
 // State
 //   inside_   threads between enter and leave.

@@ -90,7 +90,7 @@ void inherit(task& task, const runtime_state& rt, std::int64_t deadline) noexcep
 // fiber before is an agent already, with its wait word in a valid state.
 [[gnu::always_inline]] inline void* allocate_on(scheduler& here, unsigned size_class) {
   if (!here.runtime().fibers.limited()) [[likely]] {
-    if (void* const room = task_pool::allocate_kept(size_class, here.blocks())) [[likely]] {
+    if (void* const room = task_pool::allocate_cached(size_class, here.blocks())) [[likely]] {
       here.counters().spawned.add();
       return room;
     }
@@ -328,7 +328,8 @@ bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
     joiner_ = self.agent;
     lock.release();
   }
-  if (suspend(self, lock_, waiting_for(wait_kind::join, this, cancellable), deadline) == wake_reason::notified)
+  if (suspend_and_unlock(self, lock_, waiting_for(wait_kind::join, this, cancellable), deadline) ==
+      wake_reason::notified)
     return true;
   const std::lock_guard lock(lock_);
   joiner_ = nullptr;

@@ -107,17 +107,17 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
   return *made;
 }
 
-// The last block of a retired pool takes the pool with it.
+// The last block of a pool that is shut takes the pool with it.
 void task_pool::give_from_outside(void* room) noexcept {
   agent& block = block_of(room);
   task_pool& pool = *slab_of(&block).pool;
   bool last = false;
   {
     const std::lock_guard lock(pool.lock_);
-    clear(block);  // retire counts the blocks in use with the lock held
+    clear(block);  // shut counts the blocks in use with the lock held
     block.next_free = nullptr;
     if (block.held_locks == 0) pool.push_chain(block, 1);  // otherwise the next fiber would seem to hold its locks
-    last = pool.retired_ && --pool.orphans_ == 0;
+    last = pool.shut_ && --pool.orphans_ == 0;
   }
   if (last) delete &pool;
 }
@@ -137,7 +137,7 @@ agent* task_pool::next(place& at) noexcept {
 // Called when the runtime has ended. From now on no worker keeps blocks, so each block is returned by
 // give_from_outside, which counts the orphans down. The block of a fiber that was abandoned after its start is never
 // returned.
-void task_pool::retire() noexcept {
+void task_pool::shut() noexcept {
   bool empty = false, kept = false;
   {
     const std::lock_guard lock(lock_);
@@ -145,7 +145,7 @@ void task_pool::retire() noexcept {
       orphans_ += block.in_use;
       kept |= block.kept;
     });
-    retired_ = true;
+    shut_ = true;
     empty = orphans_ == 0;
   }
   if (empty) delete this;

@@ -69,10 +69,10 @@ class task_pool {
   void* allocate(unsigned size_class, cache* own) {
     if (!own) return room_of(*take_one(size_class));
     if (!own->free_lists[size_class].free) refill(size_class, own->free_lists[size_class]);
-    return allocate_kept(size_class, *own);
+    return allocate_cached(size_class, *own);
   }
   // As above, but only from the blocks in `own`; null if there is none.
-  [[nodiscard]] static void* allocate_kept(unsigned size_class, cache& own) noexcept {
+  [[nodiscard]] static void* allocate_cached(unsigned size_class, cache& own) noexcept {
     auto& free_list = own.free_lists[size_class];
     agent* const block = free_list.free;
     if (!block) [[unlikely]]
@@ -135,7 +135,7 @@ class task_pool {
 
   // The runtime ends: the pool deletes itself once its last block is returned. With the block of an abandoned fiber it
   // exists for ever.
-  void retire() noexcept;
+  void shut() noexcept;
 
  private:
   friend struct debug_table;
@@ -217,7 +217,7 @@ class task_pool {
   void keep_for_ever() noexcept;
 
   runtime_state& runtime_;
-  event_loop& loop_;                                        // destroyed when the pool is retired
+  event_loop& loop_;                                        // destroyed when the pool is shut
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
   spin_lock lock_;                                          // guards the members below
   std::atomic<slab*> slabs_{nullptr};                       // the last one made. B
@@ -227,8 +227,8 @@ class task_pool {
   char* next_slab_ = nullptr;                               // in the chunk that was allocated last
   std::size_t left_in_chunk_ = 0;   // bytes behind next_slab_; 0: the next slab needs an allocation
   agent* chains_[classes]{};        // the first block of the last returned chain, by class; see chain
-  bool retired_ = false;            // the runtime has ended: the last orphan deletes the pool
-  std::size_t orphans_ = 0;         // blocks in use after retire
+  bool shut_ = false;               // the runtime has ended: the last orphan deletes the pool
+  std::size_t orphans_ = 0;         // blocks in use after shut
   task_pool* next_kept_ = nullptr;  // in the list of pools that are kept for ever
 };
 

@@ -135,7 +135,7 @@ void blocking_pool::serve(std::unique_lock<std::mutex>& lock, member& self) noex
       if (is_surplus()) return;
       continue;
     }
-    wake_.wait_for(lock, keep_alive_, [this] { return count_.called > 0 || retired_; });
+    wake_.wait_for(lock, keep_alive_, [this] { return count_.called > 0 || shut_; });
     if (count_.called == 0) {
       --count_.idle;
       return;
@@ -144,7 +144,7 @@ void blocking_pool::serve(std::unique_lock<std::mutex>& lock, member& self) noex
   }
 }
 
-// Mutex held. Returns the thread that the calling thread must join. Returns none if retire has detached the caller.
+// Mutex held. Returns the thread that the calling thread must join. Returns none if shut has detached the caller.
 std::thread blocking_pool::leave() noexcept {
   const auto mine = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
   if (mine == threads_.end()) return {};
@@ -154,9 +154,9 @@ std::thread blocking_pool::leave() noexcept {
   return former;
 }
 
-void blocking_pool::retire() noexcept {
+void blocking_pool::shut() noexcept {
   std::unique_lock lock(mutex_);
-  retired_ = true;
+  shut_ = true;
   wake_.notify_all();
   ended_.wait(lock, [this] { return threads_.size() <= count_.given_up; });
   for (std::thread& given_up : threads_) given_up.detach();

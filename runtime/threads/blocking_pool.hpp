@@ -62,8 +62,8 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
 
   // The runtime ends: joins the threads, except threads that run a call that its caller has given up. These end by
   // themselves. Drops work that has not begun.
-  void retire() noexcept;
-  // From now on retire does not wait for the running `work`. The caller must keep the objects that it uses alive.
+  void shut() noexcept;
+  // From now on shut does not wait for the running `work`. The caller must keep the objects that it uses alive.
   void give_up(blocking_work& work) noexcept;
   // Work that was given up has ended. Called by its thread.
   void given_up_ends() noexcept;
@@ -92,7 +92,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
 
  private:
   // Work that is still queued when the runtime has ended belongs to abandoned fibers.
-  [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
+  [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || shut_; }
   // Whether the calling thread was lent, and other threads have taken its place since then.
   [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + count_.lent; }
   bool assign(blocking_work& work, std::size_t limit);
@@ -131,7 +131,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
     std::size_t called = 0;    // they were woken, and have not arrived yet
     std::size_t starting = 0;  // they were made, and have not arrived yet
     std::size_t lent = 0;      // they run work that is not a call, so they do not count towards most_
-    std::size_t given_up = 0;  // they run work for which retire does not wait
+    std::size_t given_up = 0;  // they run work for which shut does not wait
   };
 
   const runtime_state& runtime_;  // may be destroyed when work that was given up ends
@@ -147,7 +147,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   std::vector<std::thread> threads_;
   intrusive_list<member> members_;
   std::thread last_ended_;  // it has joined the thread that ended before it
-  bool retired_ = false;    // the runtime ends: queued work is dropped
+  bool shut_ = false;       // the runtime ends: queued work is dropped
 };
 
 }  // namespace ulexite::detail

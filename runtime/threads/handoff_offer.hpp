@@ -4,7 +4,7 @@
 // two ways: its maker withdraws it, or a thread accepts it. An accepted offer gives the worker with all its state.
 //
 // State
-//   offered_   the fiber's record of its thread (kept_thread) while the offer stands, or null. The worker's thread
+//   offered_   the fiber's record of its thread (own_thread) while the offer stands, or null. The worker's thread
 //              stores it, and any thread takes it away.
 //
 // Pairings

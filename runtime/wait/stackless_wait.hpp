@@ -1,7 +1,7 @@
 #pragma once
 
-// The wait of a coroutine: what suspend() does for a fiber, in two halves. The first is called while the fiber still
-// runs. Then the coroutine returns to the bottom of its stack, where the fiber gives the stack up and its wait is
+// The wait of a coroutine: what suspend.hpp describes for a fiber, in two halves. The first is called while the fiber
+// still runs. Then the coroutine returns to the bottom of its stack, where the fiber gives the stack up and its wait is
 // published (scheduler::leave_stack). Once the wait is claimed, the fiber begins again on another stack with the second
 // half, and continues the coroutine.
 //
@@ -76,7 +76,7 @@ class stackless_wait {
   void begin_yield() noexcept { yields_ = true; }
   // The operation had no wait. False: others run first.
   [[nodiscard]] bool goes_on(agent& self) noexcept;
-  // The second half. A wait that its agent's deadline has ended was cancelled, as in suspend(). May be called again
+  // The second half. A wait that its agent's deadline has ended was cancelled, as in suspend.hpp. May be called again
   // after the last one.
   wake_reason end(agent& self) noexcept { return timed_ ? end_timed(self) : self.word.reason(); }
 
@@ -86,7 +86,7 @@ class stackless_wait {
 
  private:
   friend class scheduler;
-  // As suspend() describes it: with its timer, and without a stop that a shield hides.
+  // As suspend.hpp describes it: with its timer, and without a stop that a shield hides.
   [[nodiscard]] wait_mode mode_now() const noexcept {
     const wait_mode heard = mode().cancellable_if(cancellable_);
     return timed_ ? heard.with_timer() : heard;

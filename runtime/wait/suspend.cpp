@@ -72,7 +72,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, wait_mode mode, 
   tie<wake_reason::timed_out>(timer, self.agent());
   event_loop& loop = *self.runtime().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
-  const wake_reason reason = this_scheduler()->suspend(held, true, mode.with_timer());
+  const wake_reason reason = this_scheduler()->switch_to_next(held, true, mode.with_timer());
   // Waits for a claim by the timer that is under way, so the timer may be destroyed.
   loop.cancel(timer);
   return reason;
@@ -91,13 +91,13 @@ wake_reason suspend_bounded(agent& self, spin_lock* held, wait_mode mode, std::i
   const wake_reason reason = self.kind == agent_kind::thread
                                  ? suspend_thread(static_cast<thread_agent&>(self), held, heard, until)
                              : until != no_deadline ? suspend_with_timer(self.fiber(), held, heard, until)
-                                                    : this_scheduler()->suspend(held, !held, heard);
+                                                    : this_scheduler()->switch_to_next(held, !held, heard);
   if (!own || reason != wake_reason::timed_out) return reason;
   self.expired = true;
   return wake_reason::cancelled;
 }
 
-// Out of line, as is the first suspend below, so that their callers need no frame on the fast path.
+// Out of line, as is the first suspend_and_unlock below, so that their callers need no frame on the fast path.
 [[gnu::noinline]] void resume_elsewhere(agent& agent) noexcept {
   if (agent.kind == agent_kind::thread) {
     static_cast<thread_agent&>(agent).resume();
@@ -150,16 +150,17 @@ bool run_stop_callbacks(std::stop_source source) noexcept {
   return first;
 }
 
-[[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+[[gnu::noinline]] wake_reason suspend_and_unlock(agent& self, spin_lock& held, wait_mode mode,
+                                                 std::int64_t deadline) noexcept {
   return suspend_bounded(self, &held, mode, deadline);
 }
 
 // The fast path: a fiber that waits without any time limit. It knows its worker already, so nothing is looked up.
-wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+wake_reason suspend_and_unlock(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
   agent& agent = *self.agent;
   if (agent.kind == agent_kind::fiber && deadline == no_deadline && agent.deadline == no_deadline) [[likely]]
-    return self.worker->suspend(&held, false, mode.cancellable_if(!agent.shielded));
-  return suspend(agent, held, mode, deadline);
+    return self.worker->switch_to_next(&held, false, mode.cancellable_if(!agent.shielded));
+  return suspend_and_unlock(agent, held, mode, deadline);
 }
 
 // For an agent that has prepared its word, for example a select. No lock is held.

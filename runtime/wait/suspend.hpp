@@ -2,7 +2,7 @@
 
 // The way in which all operations of this library wait.
 //
-// A wait that one spin lock guards: take the lock, link a node that names this_agent(), and call suspend with the lock.
+// A wait that one spin lock guards: take the lock, link a node that names this_agent(), and call suspend_and_unlock.
 // The lock is released once the caller's context is saved, which makes the node visible. A claimer takes the lock,
 // unlinks the node and claims the agent's word (wait_word.hpp). Then it passes the value, releases the lock and resumes
 // the agent. After a time-out or a cancellation the waiter takes the lock itself, and unlinks its node if it is still
@@ -22,10 +22,11 @@ namespace ulexite::detail {
 // Suspends the calling agent, `self`, until it is claimed or `deadline` has passed. If `mode` is cancellable, a request
 // to stop or the agent's own deadline also ends the wait, both as wake_reason::cancelled. Releases `held` once no
 // claimer can miss the wait.
-wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
+wake_reason suspend_and_unlock(agent& self, spin_lock& held, wait_mode mode,
+                               std::int64_t deadline = no_deadline) noexcept;
 
 // As above; the caller already knows its worker.
-wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept;
+wake_reason suspend_and_unlock(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept;
 
 // As above, without a lock; the agent's word is prepared.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;

@@ -152,10 +152,10 @@ void runtime_state::request_stop() noexcept {
 }
 
 // Steps 4 to 8 of the end.
-std::size_t runtime_state::stop_workers() noexcept {
+std::size_t runtime_state::end_workers() noexcept {
   threads.end_all();
   tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
-  blocking->retire();
+  blocking->shut();
   for (const auto& s : schedulers) s->give_stacks_back();
   stack_pool::trim_all(true);  // no monitor will do it later
   return abandon_all();

@@ -93,9 +93,9 @@ class runtime_state {
 
   // Ends all workers at their next safepoint, and joins them. Then ends the unfinished fibers without running
   // them, and returns their number. Objects on their stacks are never destroyed. Called last, by a plain thread.
-  std::size_t stop_workers() noexcept;
+  std::size_t end_workers() noexcept;
 
-  // Whether the workers must end: from some moment of stop_workers on. Exact with the parker's mutex held, otherwise a
+  // Whether the workers must end: from some moment of end_workers on. Exact with the parker's mutex held, otherwise a
   // hint.
   [[nodiscard]] bool is_ending() const noexcept { return schedulers.front()->asked(request::end); }
 
@@ -124,15 +124,15 @@ class runtime_state {
   }
   void on_worker_awake() noexcept { monitor.on_wake(); }
 
-  struct retirement {
-    void operator()(task_pool* pool) const noexcept { pool->retire(); }
+  struct shut_pool {
+    void operator()(task_pool* pool) const noexcept { pool->shut(); }
   };
 
   const runtime_options options;
   worker_threads threads;
   stack_pool& stacks;                      // of the default size
   const std::shared_ptr<event_loop> loop;  // shared with the sockets registered in it, which may outlive the runtime
-  const std::unique_ptr<task_pool, retirement> tasks;
+  const std::unique_ptr<task_pool, shut_pool> tasks;
   const std::shared_ptr<blocking_pool> blocking;  // shared with its threads
   inject_queue injected;
   detail::parker<runtime_state> parker;

@@ -93,8 +93,8 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 // rare cases are out of line, so that no switch prepares for them.
 [[gnu::always_inline]] inline stack* scheduler::take_stack(const job& first) noexcept {
   const std::uint8_t bits = fiber::is_fiber(first) ? static_cast<const task&>(first).stack_bits() : 0;
-  stack* const kept = bits == 0 ? stacks_.take_kept() : nullptr;
-  return kept ? kept : take_stack_slow(bits);
+  stack* const cached = bits == 0 ? stacks_.take_cached() : nullptr;
+  return cached ? cached : take_stack_slow(bits);
 }
 [[gnu::noinline, gnu::cold]] stack* scheduler::take_stack_slow(std::uint8_t bits) noexcept {
   return bits == 0 ? stacks_.take() : stack_pool::of_size(std::size_t{1} << bits).take();
@@ -176,7 +176,7 @@ void scheduler::complete_switch() noexcept {
 // A claimer that comes before the switch is complete waits for the queue's lock, or finds the wait not committed. So it
 // cannot resume the fiber too early. The call may return on another worker: nothing of this one is used after the
 // switch.
-wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept {
+wake_reason scheduler::switch_to_next(spin_lock* held, bool prepared, wait_mode mode) noexcept {
   task& self = *running();
   self.set_wait(mode.object, mode.bits, pace_.coarse_time());
   switch_.action.waits(self, held, prepared, mode.is_cancellable());

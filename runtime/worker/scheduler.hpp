@@ -43,7 +43,7 @@ class controller;
 class runtime_state;
 class stackless_wait;
 enum class departure : bool;
-struct kept_thread;
+struct own_thread;
 struct event;
 
 using worker_slot = basic_worker_slot<std_parking>;
@@ -110,7 +110,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Leaves the running fiber until another thread or fiber resumes it. Completes its wait (see suspend.hpp) after the
   // switch, releasing `held` if there is one.
-  wake_reason suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept;
+  wake_reason switch_to_next(spin_lock* held, bool prepared, wait_mode mode) noexcept;
   // The running fiber is a coroutine that waits. It needs its stack no longer, on which the caller goes on.
   void leave_stack(task& self, stackless_wait& wait) noexcept;
   // Lets other fibers of this worker run.
@@ -119,15 +119,16 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void yield_to_woken() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
+  // The present thread, for the running fiber to keep in a hand-off.
+  [[nodiscard]] own_thread this_thread() noexcept;
   // Gives this worker, with all its queues, to another thread. The running fiber continues on the present thread, which
   // is a plain one until end_handoff. False: there is no thread for the worker, and nothing has changed.
-  [[nodiscard]] kept_thread keep_thread() noexcept;
-  [[nodiscard]] bool begin_handoff(kept_thread& kept) noexcept;
-  static void end_handoff(kept_thread& kept) noexcept;
+  [[nodiscard]] bool begin_handoff(own_thread& own) noexcept;
+  static void end_handoff(own_thread& own) noexcept;
   // The same for a call that is brief as a rule (brief_call.hpp): another thread takes the worker only if it lasts.
   // The fiber stays the running one, in case that it withdraws the offer.
-  void offer_handoff(kept_thread& kept) noexcept { handoff_work_.offer.make(kept); }
-  [[nodiscard]] bool withdraw_offer(kept_thread& kept) noexcept { return handoff_work_.offer.withdraw(kept); }
+  void offer_handoff(own_thread& own) noexcept { handoff_work_.offer.make(own); }
+  [[nodiscard]] bool withdraw_offer(own_thread& own) noexcept { return handoff_work_.offer.withdraw(own); }
 
   // A bound fiber is a member of a strand, or pinned to its worker. A job runs it, and gets back control each time
   // the fiber leaves its stack. While it is runnable its `run` is set, so the queues treat it as that job. The paths of
@@ -174,7 +175,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     void* run() noexcept override;
     void finish(void* handed_off_fiber) noexcept override;
     scheduler& worker;
-    handoff_offer<kept_thread> offer;
+    handoff_offer<own_thread> offer;
   };
 
   // State for the next spawns on this worker.

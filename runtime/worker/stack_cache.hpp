@@ -21,8 +21,8 @@ class stack_cache {
   stack_cache(const stack_cache&) = delete;
   stack_cache& operator=(const stack_cache&) = delete;
 
-  // A stack that is kept here, or null.
-  [[nodiscard, gnu::always_inline]] stack* take_kept() noexcept {
+  // A stack from here, or null.
+  [[nodiscard, gnu::always_inline]] stack* take_cached() noexcept {
     if (!stacks_) return nullptr;
     stack* const taken = stacks_;
     stacks_ = taken->next;
@@ -30,7 +30,7 @@ class stack_cache {
     return taken;
   }
   // A stack of the default size. Null when the machine refuses the memory.
-  [[nodiscard]] stack* take() noexcept { return stacks_ || refill() ? take_kept() : nullptr; }
+  [[nodiscard]] stack* take() noexcept { return stacks_ || refill() ? take_cached() : nullptr; }
   // Takes back a stack of any size. It keeps one of the default size, and returns half of them when it has too many.
   void recycle(stack& left) noexcept {
     if (left.size() != size_ || left.canary) [[unlikely]]

@@ -64,7 +64,7 @@ bool strand::wait_until_empty() noexcept {
   agent& self = this_agent();
   waiter_ = &self;
   // The lock is released after the switch, so the last member cannot leave in between without seeing the waiter.
-  suspend(self, lock_, waiting_for(wait_kind::context, this, cancellable::no));
+  suspend_and_unlock(self, lock_, waiting_for(wait_kind::context, this, cancellable::no));
   return true;
 }
 

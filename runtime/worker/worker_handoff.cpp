@@ -29,48 +29,48 @@ scheduler* worker_to_give() noexcept {
 worker_handoff::worker_handoff() noexcept {
   scheduler* const here = worker_to_give();
   if (!here) return;
-  if (here->begin_handoff(kept_.emplace(here->keep_thread()))) {
-    static_cast<thread_agent&>(this_agent()).handed_off_fiber = kept_->who;
+  if (here->begin_handoff(thread_.emplace(here->this_thread()))) {
+    static_cast<thread_agent&>(this_agent()).handed_off_fiber = thread_->who;
   } else {
-    kept_.reset();
+    thread_.reset();
   }
 }
 
 worker_handoff::~worker_handoff() {
-  if (!kept_) return;
+  if (!thread_) return;
   static_cast<thread_agent&>(this_agent()).handed_off_fiber = nullptr;
-  scheduler::end_handoff(*kept_);
+  scheduler::end_handoff(*thread_);
 }
 
 // If the worker is gone, this thread learns of it only at the end: the call does not ask whose thread it is.
 call_length brief_call(void (*call)(const void*), const void* data) noexcept {
   scheduler* const here = worker_to_give();
   if (!here || !here->runtime().brief_calls.may_begin()) return call_length::not_made;
-  kept_thread kept = here->keep_thread();
-  kept.counted_by = &here->runtime().brief_calls;
-  here->offer_handoff(kept);
+  own_thread own = here->this_thread();
+  own.counted_by = &here->runtime().brief_calls;
+  here->offer_handoff(own);
   perturb();
   call(data);
   perturb();
-  const bool still_here = here->withdraw_offer(kept);
-  if (!still_here) scheduler::end_handoff(kept);
+  const bool still_here = here->withdraw_offer(own);
+  if (!still_here) scheduler::end_handoff(own);
   return still_here ? call_length::brief : call_length::lasting;
 }
 
-kept_thread scheduler::keep_thread() noexcept { return {*this, running(), switch_.main}; }
+own_thread scheduler::this_thread() noexcept { return {*this, running(), switch_.main}; }
 
 // All of this worker is left as between two fibers before the other thread may touch it; nothing is touched after.
-bool scheduler::begin_handoff(kept_thread& kept) noexcept {
+bool scheduler::begin_handoff(own_thread& own) noexcept {
   current_execution& thread = current_.execution();
   set_running(nullptr);
   thread = {};
   perturb();
   // From here on another thread may run this worker, and the fiber must not use it.
-  handoff_work_.offer.make(kept);
-  if (runtime_.blocking->lend_thread(handoff_work_) || !withdraw_offer(kept)) return true;
+  handoff_work_.offer.make(own);
+  if (runtime_.blocking->lend_thread(handoff_work_) || !withdraw_offer(own)) return true;
   thread.scheduler = this;
   thread.forks = &forks_;
-  set_running(kept.who);
+  set_running(own.who);
   return false;
 }
 
@@ -100,19 +100,19 @@ void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
 }
 
 // To the main stack of the thread, which has the fiber made runnable. It continues here, on some worker.
-void scheduler::end_handoff(kept_thread& kept) noexcept {
+void scheduler::end_handoff(own_thread& own) noexcept {
   perturb();
-  static_cast<scheduler&>(switch_context(kept.who->saved, *kept.main, kept)).complete_switch();
+  static_cast<scheduler&>(switch_context(own.who->saved, *own.main, own)).complete_switch();
 }
 
 // The thread has left the fiber for its own main stack (end_handoff). The fiber is made resumable only now, because no
 // thread uses its stack. After that its frame, with the record, may be gone.
 task* scheduler::fiber_of(switch_thread& on_leave) noexcept {
-  const kept_thread kept = static_cast<kept_thread&>(on_leave);
+  const own_thread own = static_cast<own_thread&>(on_leave);
   this_thread_execution() = {};
-  kept.who->state.saved();
-  if (kept.counted_by) kept.counted_by->ended();
-  return kept.who;
+  own.who->state.saved();
+  if (own.counted_by) own.counted_by->ended();
+  return own.who;
 }
 
 // ---- the thread's own stack ----

@@ -9,10 +9,10 @@ namespace ulexite::detail {
 class brief_calls;
 class task;
 
-// The thread of a fiber that keeps it while another thread runs the worker. Its base is the thread's own part in a
+// The thread that a fiber has for itself while another thread runs the worker. Its base is the thread's own part in a
 // switch. At the end of the call the thread uses it to switch to its main stack, without a worker. The object is in the
 // frame of the call, on the fiber's stack.
-struct kept_thread : switch_thread {
+struct own_thread : switch_thread {
   task* who = nullptr;                // the fiber
   context* main = nullptr;            // of the thread
   brief_calls* counted_by = nullptr;  // of a brief call
@@ -27,7 +27,7 @@ class worker_handoff {
   ~worker_handoff();
 
  private:
-  std::optional<kept_thread> kept_;  // none: the thread has not changed
+  std::optional<own_thread> thread_;  // none: the thread has not changed
 };
 
 }  // namespace ulexite::detail

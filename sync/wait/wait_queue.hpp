@@ -125,7 +125,7 @@ inline void resume_holders(intrusive_list<wait_node>& woken) noexcept {
 inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, wait_mode mode,
                            std::int64_t deadline = no_deadline) noexcept {
   queue.push(node);
-  const wake_reason reason = suspend(*node.who, lock, mode, deadline);
+  const wake_reason reason = suspend_and_unlock(*node.who, lock, mode, deadline);
   if (reason != wake_reason::notified) {
     lock.lock();
     wait_queue::remove(node);

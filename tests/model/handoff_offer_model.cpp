@@ -20,10 +20,10 @@ using atomics =
 
 // The first thread has the worker. Each thread that has it makes two calls.
 struct one_thread_has_the_worker : rl::test_suite<one_thread_has_the_worker, 3> {
-  struct kept_thread {
+  struct own_thread {
     unsigned id = 0;
   } threads[3];
-  ulexite::detail::handoff_offer<kept_thread, atomics> offer;
+  ulexite::detail::handoff_offer<own_thread, atomics> offer;
   rl::var<unsigned> runs_on;
   int at_the_end = 0;
 

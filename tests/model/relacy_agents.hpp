@@ -242,11 +242,11 @@ void throw_wait_forbidden(agent&, wait_kind) { RL_ASSERT(false); }
 void resume(agent& agent) noexcept { static_cast<model::fiber&>(agent).resume(); }
 void resume(agent& agent, scheduler*) noexcept { resume(agent); }
 void resume_holder(agent& agent, scheduler*) noexcept { resume(agent); }
-wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+wake_reason suspend_and_unlock(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
   return static_cast<model::fiber&>(self).suspend(&held, false, mode.is_cancellable(), deadline != no_deadline);
 }
-wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
-  return suspend(*self.agent, held, mode, deadline);
+wake_reason suspend_and_unlock(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+  return suspend_and_unlock(*self.agent, held, mode, deadline);
 }
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
   return static_cast<model::fiber&>(self).suspend(nullptr, true, mode.is_cancellable(), deadline != no_deadline);
