@@ -4,7 +4,7 @@
 
 #include "engine.hpp"
 
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <algorithm>
 #include <deque>

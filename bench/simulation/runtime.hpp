@@ -7,8 +7,8 @@
 
 #include "machine.hpp"
 
-#include <ulexite/runtime/worker/victims.hpp>
-#include <ulexite/runtime/worker/wake_policy.hpp>
+#include <ulexite/runtime/worker_parts/victims.hpp>
+#include <ulexite/runtime/worker_parts/wake_policy.hpp>
 
 #include <cstdint>
 #include <deque>

@@ -9,7 +9,7 @@
 #include <ulexite/os/calls/nowait_support.hpp>
 #include <ulexite/os/file.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
-#include <ulexite/runtime/worker/brief_call.hpp>
+#include <ulexite/runtime/worker_parts/brief_call.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

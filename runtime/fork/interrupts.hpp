@@ -9,7 +9,7 @@
 //   noted_   what the worker itself has noted. Owner only.
 //
 // Pairings
-//   A  held_range.hpp A and B (runtime/worker).
+//   A  held_range.hpp A and B (runtime/worker_parts).
 //   B  ask, release  ->  at_dispatch, acquire: a worker that sees the request sees what it is about, as its recorder.
 //   C  end and halt are asked before their caller takes the parker's mutex, or under it  ->  a worker that has
 //      left its sleep has held that mutex later. So at_safepoint sees the request. And: withdraw, release  ->  the

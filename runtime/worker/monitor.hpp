@@ -15,7 +15,7 @@
 #include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/worker/idle_stacks.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <condition_variable>
 #include <cstddef>

@@ -21,11 +21,11 @@
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
-#include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_threads.hpp>
 #include <ulexite/runtime/worker/world_stop.hpp>
+#include <ulexite/runtime/worker_parts/brief_call.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -25,13 +25,13 @@
 #include <ulexite/runtime/threads/handoff_offer.hpp>
 #include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
-#include <ulexite/runtime/worker/maintenance_pace.hpp>
-#include <ulexite/runtime/worker/run_queues.hpp>
-#include <ulexite/runtime/worker/stack_cache.hpp>
-#include <ulexite/runtime/worker/switch_state.hpp>
-#include <ulexite/runtime/worker/victims.hpp>
-#include <ulexite/runtime/worker/wake_policy.hpp>
-#include <ulexite/runtime/worker/worker_activity.hpp>
+#include <ulexite/runtime/worker_parts/maintenance_pace.hpp>
+#include <ulexite/runtime/worker_parts/run_queues.hpp>
+#include <ulexite/runtime/worker_parts/stack_cache.hpp>
+#include <ulexite/runtime/worker_parts/switch_state.hpp>
+#include <ulexite/runtime/worker_parts/victims.hpp>
+#include <ulexite/runtime/worker_parts/wake_policy.hpp>
+#include <ulexite/runtime/worker_parts/worker_activity.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -7,10 +7,10 @@
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
-#include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_handoff.hpp>
+#include <ulexite/runtime/worker_parts/brief_call.hpp>
 
 namespace ulexite::detail {
 namespace {

@@ -13,7 +13,7 @@
 #include <ulexite/base/counter.hpp>
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
-#include <ulexite/runtime/worker/held_range.hpp>
+#include <ulexite/runtime/worker_parts/held_range.hpp>
 
 #include <atomic>
 #include <condition_variable>

@@ -12,7 +12,7 @@
 // MUTANT: withdrawn_early      the request is withdrawn before the use
 
 #include <ulexite/fiber/fiber_state.hpp>
-#include <ulexite/runtime/worker/held_range.hpp>
+#include <ulexite/runtime/worker_parts/held_range.hpp>
 
 #include "relacy_atomics.hpp"
 

@@ -6,8 +6,8 @@
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/stopped_world.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker_parts/brief_call.hpp>
 #include <ulexite/sync/blocking.hpp>
 
 #include "support/runtime_fixture.hpp"

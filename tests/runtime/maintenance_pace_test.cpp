@@ -1,4 +1,4 @@
-#include <ulexite/runtime/worker/maintenance_pace.hpp>
+#include <ulexite/runtime/worker_parts/maintenance_pace.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The turns that a worker takes among its queues.
 
 #include <ulexite/runtime/task/task.hpp>
-#include <ulexite/runtime/worker/run_queues.hpp>
+#include <ulexite/runtime/worker_parts/run_queues.hpp>
 
 #include <gtest/gtest.h>
 

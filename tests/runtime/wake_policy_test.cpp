@@ -1,7 +1,7 @@
 // When a theft pays, and when a worker wakes another. No threads: the times are the test's.
 
-#include <ulexite/runtime/worker/victims.hpp>
-#include <ulexite/runtime/worker/wake_policy.hpp>
+#include <ulexite/runtime/worker_parts/victims.hpp>
+#include <ulexite/runtime/worker_parts/wake_policy.hpp>
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker_parts/brief_call.hpp>
 #include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>

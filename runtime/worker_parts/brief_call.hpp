@@ -14,7 +14,7 @@
 
 #include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/wait/time.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // once in a poll interval, and when another thread asks for it. At maintenance it polls the event loop, and takes from
 // the shared queue. Owner only.
 
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -15,7 +15,7 @@
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/queue/next_slot.hpp>
 #include <ulexite/runtime/task/task.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <algorithm>
 #include <cstddef>

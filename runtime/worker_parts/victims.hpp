@@ -5,7 +5,7 @@
 // next one soon, if this one keeps the thief busy for long, and otherwise later each time. Owner only.
 
 #include <ulexite/base/random.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <algorithm>
 #include <cstddef>

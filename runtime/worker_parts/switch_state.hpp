@@ -9,7 +9,7 @@
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/current.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 namespace ulexite::detail {
 

@@ -9,7 +9,7 @@
 
 #include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/wait/time.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <cstdint>
 

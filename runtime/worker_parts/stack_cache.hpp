@@ -6,7 +6,7 @@
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/fiber/valgrind.hpp>
-#include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <algorithm>
 #include <cstddef>
