@@ -20,9 +20,9 @@ const char ULEXITE_BUILT_AS = 0;
 // A new computation has the thread's floating-point controls, not those of the computation that started it.
 [[noreturn, gnu::used]] void ulexite_context_main(void* frame, void* data) noexcept {
   using namespace ulexite::detail;
-  const ulexite::detail::passage& passage = *static_cast<const ulexite::detail::passage*>(data);
-  const auto entry = passage.entry;
-  switch_thread& thread = arrive({frame, data}, passage.thread->floating, nullptr);
+  const ulexite::detail::transfer& transfer = *static_cast<const ulexite::detail::transfer*>(data);
+  const auto entry = transfer.entry;
+  switch_thread& thread = arrive({frame, data}, transfer.thread->floating, nullptr);
   entry(thread);
   __builtin_trap();
 }

@@ -22,7 +22,7 @@ namespace ulexite::detail {
 enum class departure : bool { returns, final };
 
 // Passed from the leaving computation to the arriving one, on the stack of the leaving one.
-struct passage {
+struct transfer {
   context* from;
   switch_thread* thread;
   void (*entry)(switch_thread&);  // of a computation that starts
@@ -31,40 +31,40 @@ struct passage {
 
 // The steps of an arrival: only now is the description of the computation that left complete.
 inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unused]] void* own_fake_stack) noexcept {
-  const passage& passage = *static_cast<detail::passage*>(arrival.data);
-  passage.from->frame = arrival.frame;
-  if (!(passage.floating == own)) [[unlikely]]
+  const transfer& transfer = *static_cast<detail::transfer*>(arrival.data);
+  transfer.from->frame = arrival.frame;
+  if (!(transfer.floating == own)) [[unlikely]]
     own.apply();
 #if ULEXITE_ASAN
-  __sanitizer_finish_switch_fiber(own_fake_stack, &passage.from->low, &passage.from->size);
+  __sanitizer_finish_switch_fiber(own_fake_stack, &transfer.from->low, &transfer.from->size);
 #endif
-  return *passage.thread;
+  return *transfer.thread;
 }
 
 #if ULEXITE_ASAN
-// A final departure, after its announcement. The announcement has freed AddressSanitizer's fake stack
+// Leaves a stack for good, after the announcement. The announcement has freed AddressSanitizer's fake stack
 // (detect_stack_use_after_return), which has the frames of the callers. Frames of new calls are on the real stack.
-[[noreturn, gnu::noinline]] inline void depart_for_good(void* target, void (*entry)(switch_thread&),
-                                                        switch_thread& thread) noexcept {
+[[noreturn, gnu::noinline]] inline void exit_stack(void* target, void (*entry)(switch_thread&),
+                                                   switch_thread& thread) noexcept {
   context from;
-  passage passage{&from, &thread, entry, thread.floating};
+  transfer transfer{&from, &thread, entry, thread.floating};
   thread.floating.restore();
-  jump(target, &passage);
+  jump(target, &transfer);
   __builtin_trap();  // resumed although final
 }
 #endif
 
-// The departing side. This frame keeps the state that the thread holds for this computation.
-[[gnu::always_inline]] inline switch_thread& depart(context& from, void* target, void (*entry)(switch_thread&),
-                                                    switch_thread& thread, departure departure) noexcept {
+// The leaving side. This frame keeps the state that the thread holds for this computation.
+[[gnu::always_inline]] inline switch_thread& switch_out(context& from, void* target, void (*entry)(switch_thread&),
+                                                        switch_thread& thread, departure departure) noexcept {
 #if ULEXITE_ASAN
-  if (departure == departure::final) depart_for_good(target, entry, thread);
+  if (departure == departure::final) exit_stack(target, entry, thread);
 #endif
   const bool final = departure == departure::final;
-  passage passage{&from, &thread, entry, final ? thread.floating : floating_controls::current(thread.floating)};
+  transfer transfer{&from, &thread, entry, final ? thread.floating : floating_controls::current(thread.floating)};
   if (final) {
     thread.floating.restore();
-    jump(target, &passage);
+    jump(target, &transfer);
     __builtin_trap();  // resumed although final
   }
   const int error = *thread.error;
@@ -72,11 +72,11 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
   const bool handling = exceptions.caught != nullptr || exceptions.uncaught != 0;
   if (handling) *thread.exceptions = {};
 
-  const arrival arrival = jump(target, &passage);
+  const arrival arrival = jump(target, &transfer);
 #if ULEXITE_ASAN
-  switch_thread& now = arrive(arrival, passage.floating, from.fake_stack);
+  switch_thread& now = arrive(arrival, transfer.floating, from.fake_stack);
 #else
-  switch_thread& now = arrive(arrival, passage.floating, nullptr);
+  switch_thread& now = arrive(arrival, transfer.floating, nullptr);
 #endif
   if (handling) *now.exceptions = exceptions;  // the computation that has just left has emptied them
   *now.error = error;
@@ -112,7 +112,7 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 #endif
   announce_switch(from, stack.low, stack.size(), stack.sanitizer, departure);
   void* const frame = make_frame(top, static_cast<std::size_t>(top - stack.low));
-  return depart(from, frame, entry, thread, departure);
+  return switch_out(from, frame, entry, thread, departure);
 }
 
 // Saves the running computation in `from`, and continues in `to`. Returns when a thread switches to `from`; returns
@@ -125,7 +125,7 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 #elif ULEXITE_TSAN
   announce_switch(from, nullptr, 0, to.sanitizer, departure);
 #endif
-  return depart(from, to.frame, nullptr, thread, departure);
+  return switch_out(from, to.frame, nullptr, thread, departure);
 }
 
 // Call it when a fiber gets `stack`, or another name: ThreadSanitizer's reports show the name.
