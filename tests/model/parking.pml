@@ -12,7 +12,7 @@
  *             2 now and then
  *   MONITOR   a monitor does that
  *   KEPT      a worker may publish without notify: for a push to its own queue (wake_policy.hpp)
- *   DECLINE   a searcher may leave another's queue alone (victims.hpp)
+ *   DECLINE   a searcher may leave another's queue alone (victims.hpp); 2: and RECHECK may, too
  *   STALE     the counts by which a worker decides whether to search may be old ones
  *   RESIZED   the limit of awake workers falls from N to 1; 2: and rises again
  * and the safeguards, each of which can be taken away:
@@ -55,6 +55,7 @@
 /* RUN: -DN=3 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=0 -DRESIZED=2 */
 /* MUTANT: -DFENCE=0 */
 /* MUTANT: -DRECHECK=0 */
+/* MUTANT: -DDECLINE=2 */
 /* MUTANT: -DLAST=0 -DOUTSIDE=2 -DJOBS=1 */
 /* MUTANT: -DREFUSED=0 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=0 */
 /* MUTANT: -DMOVED=0 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=0 */
@@ -404,7 +405,7 @@ park:
   };
 #if RECHECK
   if
-  :: !surplus && any_work -> atomic { sleeping--; searching++; searcher = 1 }; unlock(); goto next
+  :: !surplus && (injected > 0 || (any_work && DECLINE < 2)) -> atomic { sleeping--; searching++; searcher = 1 }; unlock(); goto next
   :: else
   fi;
 #endif
