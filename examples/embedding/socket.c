@@ -22,8 +22,8 @@ static void opened(tcp_socket* made, int fd) {
   made->kept = 0;
 }
 
-/* Another fiber may close the socket before or during the wait. ulx_wait_fd forbids that its descriptor is closed, because
- * a new socket with the same number would then not be woken. */
+/* Another fiber may close the socket before or during the wait. ulx_wait_fd forbids that its descriptor is closed,
+ * because a new socket with the same number would then not be woken. */
 static int wait_for(tcp_socket* at, unsigned what) {
   if (at->fd < 0) return EBADF;
   atomic_fetch_add(&at->waits, 1);

@@ -249,7 +249,7 @@ const node* compile_body(fiber* by, value body, scope* in) {
 
 const node* compile(fiber* by, value expression) { return compile_in(by, expression, NULL, false); }
 
-/* -------------------------------------------------------------------------------------------------------- special forms */
+/* ---------------------------------------------------------------------------------------------------- special forms */
 static const node* special_quote(fiber* by, value form, scope* in, bool is_tail) {
   (void)in, (void)is_tail;
   check_form(by, form, 2, 2);

@@ -21,7 +21,7 @@ fiber* make_fiber(value parameters) {
   return made;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- escapes */
+/* ---------------------------------------------------------------------------------------------------------- escapes */
 static escape* begin_escape(fiber* by) {
   escape* const made = allocate(t_escape, sizeof *made);
   made->of = by;
@@ -41,8 +41,8 @@ static void end_escape(escape* ended) {
 /* Whether even what is kept for the end of the stack is in use, for example because a handler recurses without end. */
 static bool reserve_is_short(const fiber* by) { return (const char*)__builtin_frame_address(0) < by->reserve_end; }
 
-/* Leaves all extents that were entered since, each with what it wanted to be done after it. Without stack for that they are
- * only left. */
+/* Leaves all extents that were entered since, each with what it wanted to be done after it. Without stack for that they
+ * are only left. */
 _Noreturn static void leave_to(fiber* by, escape* to, value result) {
   if (reserve_is_short(by)) by->winds = to->winds;
   while (by->winds != to->winds) {
@@ -96,7 +96,7 @@ bool run_protected(fiber* by, value (*body)(fiber* by, void* argument), void* ar
   return good;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- errors */
+/* ----------------------------------------------------------------------------------------------------------- errors */
 bool stack_is_short(void) {
   const void *low = NULL, *high = NULL;
   return ulx_stack_bounds(&low, &high) && (const char*)__builtin_frame_address(0) < (const char*)low + kept_free;
@@ -114,8 +114,8 @@ static value error_of(const char* message, value irritants) {
   return (value)made;
 }
 
-/* The innermost handler is called where the error is raised, with the outer ones in force. Without stack for a handler, it
- * is left to run_protected. */
+/* The innermost handler is called where the error is raised, with the outer ones in force. Without stack for a handler,
+ * it is left to run_protected. */
 static value call_handler(fiber* by, value condition) {
   value all = by->handlers;
   if (reserve_is_short(by))
@@ -187,7 +187,7 @@ PRIMITIVE(with_exception_handler) {
   return result;
 }
 
-/* ------------------------------------------------------------------------------------------------------ dynamic extents */
+/* -------------------------------------------------------------------------------------------------- dynamic extents */
 PRIMITIVE(dynamic_wind) {
   apply(by, arguments[0], 0, NULL);
   by->winds = cons(arguments[2], by->winds);
@@ -212,7 +212,7 @@ PRIMITIVE(with_parameter) {
   return result;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- others */
+/* ----------------------------------------------------------------------------------------------------------- others */
 PRIMITIVE(lisp_apply) {
   const value last = arguments[count - 1];
   int more = 0;

@@ -25,7 +25,7 @@ PRIMITIVE(not) { return from_bool(arguments[0] == &no); }
 PRIMITIVE(eqv) { return from_bool(same(arguments[0], arguments[1])); }
 PRIMITIVE(equal_test) { return from_bool(equal(by, arguments[0], arguments[1])); }
 
-/* ---------------------------------------------------------------------------------------------------------------- pairs */
+/* ------------------------------------------------------------------------------------------------------------ pairs */
 PRIMITIVE(lisp_cons) { return cons(arguments[0], arguments[1]); }
 PRIMITIVE(car) {
   check_type(by, self, arguments[0], t_pair);
@@ -103,7 +103,7 @@ PRIMITIVE(assoc) {
   return &no;
 }
 
-/* ----------------------------------------------------------------------------------------------- symbols and characters */
+/* ------------------------------------------------------------------------------------------- symbols and characters */
 PRIMITIVE(symbol_to_string) {
   check_type(by, self, arguments[0], t_symbol);
   return string_from(((symbol*)arguments[0])->name);
@@ -132,7 +132,7 @@ PRIMITIVE(character_function) {
   }
 }
 
-/* -------------------------------------------------------------------------------------------------------------- vectors */
+/* ---------------------------------------------------------------------------------------------------------- vectors */
 enum { most_items = INT32_MAX };
 PRIMITIVE(make_vector) {
   return vector_of(t_vector, (size_t)index_argument(by, self, arguments[0], most_items),
@@ -169,7 +169,7 @@ PRIMITIVE(list_to_vector) {
   return (value)made;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- records */
+/* ---------------------------------------------------------------------------------------------------------- records */
 /* (%record-type name ((field accessor ...) ...)) */
 PRIMITIVE(make_record_type) {
   record_type* const made = allocate(t_record_type, sizeof *made);

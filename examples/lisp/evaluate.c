@@ -5,8 +5,8 @@
 
 enum { calls_until_safepoint = 500, few = 8 };
 
-/* All nodes run by this, because any expression within another one may be the one too deep. Its stack need not be that on
- * which it was compiled. */
+/* All nodes run by this, because any expression within another one may be the one too deep. Its stack need not be that
+ * on which it was compiled. */
 static value run(const node* n, frame* in, fiber* by) {
   check_stack(by);
   return n->run(n, in, by);
@@ -18,7 +18,7 @@ static void* node_of(size_t size, value (*how)(const node*, frame*, fiber*)) {
   return made;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ variables */
+/* -------------------------------------------------------------------------------------------------------- variables */
 typedef struct {
   node base;
   value constant;
@@ -128,7 +128,7 @@ node* set_global_node(symbol* name, const node* of, bool definition) {
   return &made->base;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- control */
+/* ---------------------------------------------------------------------------------------------------------- control */
 typedef struct {
   node base;
   const node *condition, *then, *otherwise;
@@ -166,7 +166,7 @@ node* sequence_node(int count, const node** parts) {
   return &made->base;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- calls */
+/* ------------------------------------------------------------------------------------------------------------ calls */
 typedef struct {
   node base;
   const lambda* of;

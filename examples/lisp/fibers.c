@@ -50,7 +50,7 @@ static int64_t nanoseconds(fiber* by, const primitive* self, value v) {
   return seconds <= 0 ? 0 : seconds >= 1e9 ? INT64_MAX / 4 : (int64_t)(seconds * 1e9);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- fibers */
+/* ----------------------------------------------------------------------------------------------------------- fibers */
 static void finalize_fiber(void* object, void* unused) {
   (void)unused;
   fiber_object* const f = object;
@@ -115,7 +115,7 @@ PRIMITIVE(sleep_for) {
   return &unspecified;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- channels */
+/* --------------------------------------------------------------------------------------------------------- channels */
 static void finalize_channel(void* object, void* unused) {
   (void)unused;
   ulx_channel_destroy(((channel_object*)object)->of);
@@ -172,7 +172,7 @@ PRIMITIVE(select_case) {
   return cons(from_integer((intptr_t)chosen), all[chosen].error ? &end_of_file : load(&elements[chosen]));
 }
 
-/* -------------------------------------------------------------------------------------------------------------- mutexes */
+/* ---------------------------------------------------------------------------------------------------------- mutexes */
 static void finalize_mutex(void* object, void* unused) {
   (void)unused;
   ulx_mutex_destroy(((mutex_object*)object)->of);

@@ -1,5 +1,5 @@
-/* lisp_fibers [FILE [ARGUMENT...]]: runs a program in Scheme whose fibers use all cores; without FILE, each expression of the
- * standard input. When it ends, its fibers are asked to stop. */
+/* lisp_fibers [FILE [ARGUMENT...]]: runs a program in Scheme whose fibers use all cores; without FILE, each expression
+ * of the standard input. When it ends, its fibers are asked to stop. */
 #include "scope.h"
 
 #include <ulexite/interop/boehm.h>
@@ -36,7 +36,7 @@ value evaluate_text(fiber* by, const char* bytes, size_t length, const char* nam
   fail(by, error, list2(string_from(name), from_integer(line)));
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- files */
+/* ------------------------------------------------------------------------------------------------------------ files */
 typedef struct {
   const char* path;
   string* all; /* null: errno tells why */
@@ -63,7 +63,7 @@ string* file_text(fiber* by, const char* path) {
   return r.all;
 }
 
-/* ----------------------------------------------------------------------------------------------------- expressions typed */
+/* ------------------------------------------------------------------------------------------------ expressions typed */
 typedef struct {
   char line[4096];
   bool end;
@@ -119,7 +119,7 @@ static void converse(fiber* by) {
   if (waiting.length) fputs("error: the input ends within an expression\n", stdout);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- program */
+/* ---------------------------------------------------------------------------------------------------------- program */
 typedef struct {
   int count;
   char** words;

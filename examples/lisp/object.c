@@ -88,8 +88,8 @@ value list_of(int count, const value* items) {
 value list2(value a, value b) { return cons(a, cons(b, &nil)); }
 value list3(value a, value b, value c) { return cons(a, list2(b, c)); }
 
-/* Of steps along a list: there the pair is marked that shows a circle when it is met again (Brent, 1980). Unlike a second,
- * slower walk this reads each pair once, so no change by another fiber misleads it. */
+/* Of steps along a list: there the pair is marked that shows a circle when it is met again (Brent, 1980). Unlike a
+ * second, slower walk this reads each pair once, so no change by another fiber misleads it. */
 static bool is_power_of_two(int steps) { return (steps & (steps - 1)) == 0; }
 
 int length_of(value list) {
@@ -120,8 +120,8 @@ bool same(value a, value b) {
   return a == b || (is(a, t_real) && is(b, t_real) && ((real*)a)->number == ((real*)b)->number);
 }
 
-/* A circle by the rests of pairs ends where both sides are again at a marked pair: all on the way was equal. Any other circle
- * ends as recursion that is too deep. */
+/* A circle by the rests of pairs ends where both sides are again at a marked pair: all on the way was equal. Any other
+ * circle ends as recursion that is too deep. */
 bool equal(fiber* by, value a, value b) {
   check_stack(by);
   value mark_a = NULL, mark_b = NULL;

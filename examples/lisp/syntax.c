@@ -1,5 +1,5 @@
-/* syntax-rules. Names that a template brings in become aliases, so they neither capture a user's variables nor are captured.
- * This is renaming, as in Clinger and Rees, "Macros that work" (1991). */
+/* syntax-rules. Names that a template brings in become aliases, so they neither capture a user's variables nor are
+ * captured. This is renaming, as in Clinger and Rees, "Macros that work" (1991). */
 #include "scope.h"
 
 #include <string.h>
@@ -67,8 +67,8 @@ static int pairs_of(value list) {
   return count;
 }
 
-/* In front of the list of what a name that repeats has matched. No program has this object, so what it wrote itself is never
- * taken for such a list. */
+/* In front of the list of what a name that repeats has matched. No program has this object, so what it wrote itself is
+ * never taken for such a list. */
 static object repeats = {t_constant};
 static bool does_repeat(value bound) { return is(rest(bound), t_pair) && first(rest(bound)) == &repeats; }
 

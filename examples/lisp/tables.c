@@ -1,5 +1,5 @@
-/* Hash tables with equal?. Several fibers may use one at once: readers take no lock, and no change is lost. Only a change that
- * depends on what was read before wants a mutex of the program. */
+/* Hash tables with equal?. Several fibers may use one at once: readers take no lock, and no change is lost. Only a
+ * change that depends on what was read before wants a mutex of the program. */
 #include "lisp.h"
 
 #include <pthread.h>

@@ -138,9 +138,9 @@ static void fill_case(lua_State* lua, int i, ulx_case* filled, message** element
       .what = sends ? ULX_CASE_SEND : ULX_CASE_RECEIVE, .channel = channel_at(lua, at)->of, .element = element};
 }
 
-/* select(cases [, seconds]): each case is a channel to receive from, or {channel, value} to send. Returns the number of the
- * case that was done, what was received, and false if its channel was closed; nothing after the time. With a number or "#"
- * it is Lua's own select. */
+/* select(cases [, seconds]): each case is a channel to receive from, or {channel, value} to send. Returns the number of
+ * the case that was done, what was received, and false if its channel was closed; nothing after the time. With a number
+ * or "#" it is Lua's own select. */
 static int channel_select(lua_State* lua) {
   if (lua_isstring(lua, 1)) return lua_tocfunction(lua, lua_upvalueindex(1))(lua); /* which numbers are, too */
   luaL_checktype(lua, 1, LUA_TTABLE);

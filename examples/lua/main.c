@@ -1,5 +1,5 @@
-/* lua_fibers FILE [ARGUMENT...]: runs a script of Lua 5.4 whose fibers use all cores. docs/embedding-lua.md tells how it is
- * built. When the script ends, its fibers are asked to stop. */
+/* lua_fibers FILE [ARGUMENT...]: runs a script of Lua 5.4 whose fibers use all cores. docs/embedding-lua.md tells how
+ * it is built. When the script ends, its fibers are asked to stop. */
 #include "machine.h"
 
 #include <stdio.h>

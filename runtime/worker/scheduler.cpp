@@ -138,8 +138,8 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   return switch_out(main, &next, departure::returns);
 }
 
-// Does for the computation that has left what could not be done on its own stack. Only now may other threads see the
-// fiber: it becomes resumable, and then visible by its wait, the ring, or the slot.
+// Runs the post-switch action of the computation that was just switched out. Only now may other threads see the fiber:
+// it becomes resumable, and then visible by its wait, the ring, or the slot.
 void scheduler::complete_switch() noexcept {
   perturb();
   post_switch& action = switch_.action;

@@ -53,8 +53,8 @@ static __attribute__((noinline)) void clear_stack(void) {
   __asm__ volatile("" : : "r"(room) : "memory");
 }
 
-/* Waits at its gate, with a list that only its stack knows, and with one that only ulx_data knows; what comes through the
- * gate is a list too. */
+/* Waits at its gate, with a list that only its stack knows, and with one that only ulx_data knows; what comes through
+ * the gate is a list too. */
 static intptr_t parked(void* argument) {
   node* head = argument;
   const uint64_t id = head->key >> 32;

@@ -1,5 +1,6 @@
 /* The values that the library holds for a program are where a collector looks: on stacks of fibers that wait, in
- * records, or in memory of the hook `allocate`. One worker, so that a value stays in transit as long as the test likes. */
+ * records, or in memory of the hook `allocate`. One worker, so that a value stays in transit as long as the test
+ * likes. */
 #include "check.h"
 #include "words.h"
 
