@@ -49,8 +49,7 @@ job* scheduler::maintenance() noexcept {
   // The first of the fired fibers waits like the others: this worker has own work.
   if (pace_.poll_due(now)) {
     poll_events(false, now);
-    // A worker that rarely does maintenance is a bad poller: if none watches the loop now, another worker should.
-    if (eager() && runtime_.parker.nobody_polls()) runtime_.parker.wake_one();
+    runtime_.parker.pass_poller_on(eager());
   }
   // Where fibers run long, each dispatch does maintenance, and next_local has left this turn to the main stack.
   if (queues.has_pinned()) {
@@ -277,8 +276,7 @@ job* scheduler::park(bool& stopping) noexcept {
     // A worker that has slept in the loop comes back as a searcher, and has found work.
     runtime_.parker.end_search(*this, eager());
     first = distribute(ready, true);
-    // This worker has watched the event loop, and goes to run a fiber, perhaps a long one: another should watch.
-    if (first && eager() && runtime_.parker.nobody_polls()) runtime_.parker.wake_one();
+    if (first) runtime_.parker.pass_poller_on(eager());
   }
   return first;
 }
