@@ -24,6 +24,10 @@ namespace ulexite {
 // nothing for the wait.
 template <class Awaitable>
 decltype(auto) await(Awaitable&& of) {
+  static_assert(
+      detail::has_awaiter<Awaitable>,
+      "await takes a task, by std::move, or an awaitable of another library; for the rest call get(), lock(), "
+      "receive() and the like");
   auto&& awaiter = detail::awaiter_of(std::forward<Awaitable>(of));
   if (!awaiter.await_ready()) detail::block_for(awaiter);
   return awaiter.await_resume();

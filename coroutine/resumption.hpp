@@ -25,6 +25,8 @@ decltype(auto) awaiter_of(Awaitable&& of) {
   }
 }
 template <class Awaitable>
+concept has_awaiter = requires(Awaitable&& of) { awaiter_of(std::forward<Awaitable>(of)).await_ready(); };
+template <class Awaitable>
 using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
 
 // A coroutine that stands for a waiter: when it is resumed, it calls fire(), once. Its frame is in this object if it

@@ -48,6 +48,9 @@ class [[nodiscard]] task {
     void await_transform(Operation& kept) = delete;  // an operation is awaited once, where it is made
     template <class Awaitable>
     auto await_transform(Awaitable&& of_another_library) {
+      static_assert(detail::has_awaiter<Awaitable>,
+                    "this is no awaitable: write co_get(handle), co_lock(mutex), co_receive(channel) and the like, or "
+                    "std::move(task)");
       return detail::foreign_awaiter<Awaitable>(std::forward<Awaitable>(of_another_library), *this);
     }
   };

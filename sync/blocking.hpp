@@ -80,6 +80,8 @@ class blocking_function final : public blocking_call {
 template <class F, class... A>
   requires std::is_invocable_v<F, A...>
 std::invoke_result_t<F, A...> blocking(F&& function, A&&... arguments) {
+  static_assert(!detail::is_coroutine<std::invoke_result_t<F, A...>>,
+                "the coroutine would not run on the other thread: pass a function");
   auto call = [&]() -> decltype(auto) { return std::invoke(std::forward<F>(function), std::forward<A>(arguments)...); };
   return detail::blocking_function<decltype(call)>(call).take();
 }

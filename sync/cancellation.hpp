@@ -7,6 +7,7 @@
 // a scope arms no timer and has nothing to undo.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
@@ -53,11 +54,23 @@ class deadline_scope {
   const std::int64_t outer_, deadline_;  // the deadline before this scope, and that of this scope
 };
 
+namespace detail {
+
+// A coroutine would only be made in the scope.
+template <class F>
+constexpr void check_runs_in_scope() {
+  static_assert(!makes_coroutine<F>,
+                "the time limit would end before the coroutine runs: await it in the block of a deadline_scope");
+}
+
+}  // namespace detail
+
 // Calls `function` in a deadline_scope of `time`, and returns its result. Throws deadline_exceeded if a cancellation
 // point inside met the deadline.
 template <class Time, class F>
   requires std::is_constructible_v<deadline_scope, Time>
 decltype(auto) timeout(Time time, F&& function) {
+  detail::check_runs_in_scope<F>();
   const deadline_scope scope(time);
   return std::forward<F>(function)();
 }
@@ -69,6 +82,7 @@ decltype(auto) timeout(Time time, F&& function) {
 template <class Time, class F>
   requires std::is_constructible_v<deadline_scope, Time>
 [[nodiscard]] auto try_for(Time time, F&& function) {
+  detail::check_runs_in_scope<F>();
   using result = std::invoke_result_t<F>;
   static_assert(!std::is_reference_v<result>,
                 "try_for gives an optional, which cannot hold a reference: use a pointer");

@@ -268,6 +268,8 @@ inline void check_may_wait_for_children() {
 struct detail::group_access {
   template <class F>
   static auto run_scope(F&& body) {
+    static_assert(!is_coroutine<std::invoke_result_t<F, task_group&>>,
+                  "scope would end before the coroutine runs: use co_scope");
     detail::check_may_wait_for_children();
     task_group group;
     group.watch_body();

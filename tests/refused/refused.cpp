@@ -74,7 +74,20 @@ void coroutines_that_would_not_run(ux::channel<int>& numbers, std::vector<int>& 
   ux::parallel_invoke([] { return coroutine(); }, [] {});     // REFUSED: a coroutine would not run here
   ux::isolated_context("alone", [] { return coroutine(); });  // REFUSED: a coroutine would not run here
   ux::when_any([] {}, [] { return coroutine(); });            // REFUSED: when_any would drop a coroutine before it runs
+  (void)ux::timeout(1s, coroutine);                           // REFUSED: await it in the block of a deadline_scope
+  (void)ux::try_for(1s, [] { return coroutine(); });          // REFUSED: await it in the block of a deadline_scope
+  (void)ux::scope([](auto&) { return coroutine(); });         // REFUSED: use co_scope
+  (void)ux::blocking(coroutine);                              // REFUSED: would not run on the other thread
   ux::when_any(std::vector{coroutine});                       // REFUSED: when_any would drop a coroutine before it runs
+}
+
+ux::task<> no_awaitables(ux::join_handle<>& handle, ux::mutex& mutex, ux::task<>& other) {
+  co_await handle;       // REFUSED: write co_get(handle)
+  co_await mutex;        // REFUSED: write co_get(handle)
+  co_await other;        // REFUSED: std::move(task)
+  ux::await(handle);     // REFUSED: await takes a task
+  ux::await(other);      // REFUSED: await takes a task
+  co_await coroutine();  // ACCEPTED: a task that has no name
 }
 
 void accepted() {
