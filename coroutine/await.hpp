@@ -4,13 +4,16 @@
 
 #include <ulexite/coroutine/resumption.hpp>
 #include <ulexite/coroutine/task.hpp>
+#include <ulexite/coroutine/waits.hpp>
 #include <ulexite/runtime/runtime.hpp>
 
 #include <concepts>
 #include <coroutine>
 #include <exception>
 #include <functional>
+#include <new>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -99,11 +102,33 @@ class [[nodiscard]] fiber_call {
 
 // For coroutines of other libraries: `co_await on_fiber(rt, f)` calls f in a new fiber of `in`, where it may block, and
 // results in its result or its exception. Then resume_by(handle) is called on that fiber: it resumes the coroutine
-// there or, for example, posts it to the executor that it belongs to. In a task<T> there is no need for this, because a
-// task may block. Throws as runtime::spawn.
+// there or, for example, posts it to the executor that it belongs to. Throws as runtime::spawn.
 template <class F, class Resume = resume_inline>
 [[nodiscard]] auto on_fiber(runtime& in, F function, Resume resume_by = {}) {
   return detail::fiber_call<F, Resume>(in, std::move(function), std::move(resume_by));
+}
+
+// For tasks: calls f in a child fiber, where it may block, and results in its result or its exception. Meanwhile the
+// task has no stack. It is the way without the stack for each call that waits and has no awaitable. The child has the
+// deadline of the task, and gets its request to stop. What f does about these is the result, because the task always
+// waits for the child's end. A cancellation point before the child starts. Throws as spawn. Awaited on a plain thread,
+// it is an ordinary call.
+template <std::invocable F, class R = std::invoke_result_t<F>>
+task<R> on_fiber(F function, std::source_location where = std::source_location::current()) {
+  static_assert(!detail::is_coroutine<R>, "on_fiber calls a function: await a task itself");
+  detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
+  detail::throw_if_stopped();
+  if (!detail::this_task()) co_return std::move(function)();
+  join_handle<R> child = spawn(std::move(function), where);
+  detail::task& joined = detail::handle_access::task_of(child, "join");
+  try {
+    co_await detail::wait_without_end<detail::join_wait>(detail::wait_kind::join, &joined, joined);
+  } catch (const deadline_exceeded&) {  // the child has the deadline too
+  } catch (const operation_cancelled&) {
+    child.request_stop();
+  } catch (const std::bad_alloc&) {  // for the timer of the deadline
+  }
+  co_return co_await co_get(child);
 }
 
 }  // namespace ulexite

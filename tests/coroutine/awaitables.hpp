@@ -34,6 +34,7 @@ struct awaitable_kind {
   const char* words;  // of a dump
   bool cancellable;   // whether a stop or a deadline ends the wait
   std::function<std::unique_ptr<awaitable>(runtime&)> make;
+  bool alone = true;  // whether the fiber that waits does so without another fiber or thread of its runtime
 };
 inline std::ostream& operator<<(std::ostream& to, const awaitable_kind& kind) { return to << kind.name; }
 
@@ -342,6 +343,17 @@ inline void add_results(std::vector<awaitable_kind>& to) {
       {"join", "for the end of fiber", false, over_child([](child& of) -> task<> { co_await co_join(of.handle); })});
   to.push_back({"get", "for the end of fiber", false,
                 over_child([](child& of) -> task<> { EXPECT_EQ(co_await co_get(of.handle), 1); })});
+  to.push_back({"on_fiber", "for the end of fiber", true,
+                over<ulexite::event>(
+                    [](auto& go) -> task<> {
+                      EXPECT_EQ(co_await on_fiber([&] {
+                                  go.wait();
+                                  return 1;
+                                }),
+                                1);
+                    },
+                    [](auto& go) { go.set(); }),
+                false});
 }
 
 }  // namespace awaitables
