@@ -6,6 +6,7 @@
 #include <ulexite/coroutine/task.hpp>
 #include <ulexite/coroutine/waits.hpp>
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/blocking.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -129,6 +130,29 @@ task<R> on_fiber(F function, std::source_location where = std::source_location::
   } catch (const std::bad_alloc&) {  // for the timer of the deadline
   }
   co_return co_await co_get(child);
+}
+
+// Calls `function` on a thread that may block, as blocking. So files and directories are used without a stack.
+template <std::invocable F, class R = std::invoke_result_t<F&>>
+task<R> co_blocking(F function) {
+  static_assert(!detail::is_coroutine<R>, "co_blocking calls a function: await a task itself");
+  detail::blocking_function<F> call(function);
+  const auto end = [&](detail::cancellable how) {
+    return detail::wait_without_end<detail::event_wait>(detail::wait_kind::blocking, &call.ended(), call.ended(), how);
+  };
+  if (call.begin()) {
+    std::exception_ptr ended_early;
+    try {
+      co_await end(detail::cancellable::yes);
+    } catch (...) {
+      ended_early = std::current_exception();
+    }
+    if (ended_early) {
+      if (call.withdraw()) std::rethrow_exception(ended_early);
+      co_await end(detail::cancellable::no);
+    }
+  }
+  co_return call.take();
 }
 
 }  // namespace ulexite

@@ -21,11 +21,21 @@ class blocking_call : private blocking_work {
   blocking_call(const blocking_call&) = delete;
   blocking_call& operator=(const blocking_call&) = delete;
 
-  // Runs the call on the pool, and waits for its end. Throws its exception.
-  void run_and_wait();
+  // Gives the call to the pool. False: there is none, and the call was made here. A cancellation point.
+  [[nodiscard]] bool begin();
+  // Takes the call back. False: it has begun.
+  [[nodiscard]] bool withdraw() noexcept;
+  // Set at the end of a call that the pool has.
+  [[nodiscard]] ulexite::event& ended() noexcept { return done_; }
 
  protected:
   ~blocking_call() = default;
+
+  // Waits for the end of a call that has begun, or takes it back and throws a cancellation.
+  void wait_or_withdraw();
+  void rethrow_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
  private:
   virtual void call() = 0;
@@ -44,8 +54,13 @@ class blocking_function final : public blocking_call {
 
   explicit blocking_function(F& function) noexcept : function_(function) {}
 
+  result run_and_wait() {
+    if (begin()) wait_or_withdraw();
+    return take();
+  }
+  // The result, or the exception, at the end of the call.
   result take() {
-    run_and_wait();
+    rethrow_failure();
     if constexpr (std::is_reference_v<result>) {
       return static_cast<result>(value_->get());
     } else if constexpr (!std::is_void_v<result>) {
@@ -83,7 +98,7 @@ std::invoke_result_t<F, A...> blocking(F&& function, A&&... arguments) {
   static_assert(!detail::is_coroutine<std::invoke_result_t<F, A...>>,
                 "the coroutine would not run on the other thread: pass a function");
   auto call = [&]() -> decltype(auto) { return std::invoke(std::forward<F>(function), std::forward<A>(arguments)...); };
-  return detail::blocking_function<decltype(call)>(call).take();
+  return detail::blocking_function<decltype(call)>(call).run_and_wait();
 }
 
 }  // namespace ulexite
