@@ -4,12 +4,15 @@
 // its first argument. Errors are those of its throwing form.
 
 #include <ulexite/coroutine/operation.hpp>
+#include <ulexite/coroutine/task.hpp>
+#include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/socket/socket_wait.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/net/udp.hpp>
 
 #include <sys/uio.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,49 +35,57 @@ struct socket_operations {
     return which.socket_.get(error);
   }
 
-  // An operation of a number of bytes. With `whole` it ends when all have been transferred, or at the stream's end.
-  class transfer : public socket_wait {
+  // An operation of one attempt(deadline, error), whose value finish(error, value) turns into the result.
+  template <class Attempt, class Finish>
+  class call final : public socket_wait {
    public:
-    std::size_t result() {
+    call(socket* on, bool reads, Attempt attempt, Finish finish, bool edge_is_enough = false) noexcept
+        : socket_wait(on, reads, edge_is_enough), attempt_(std::move(attempt)), finish_(std::move(finish)) {}
+    auto result() {
       rethrow();
-      stream_.throw_if(error_, reads_ ? "reading from" : "writing to");
-      return done_;
+      return finish_(error_, value_);
     }
-
-   protected:
-    transfer(net::tcp_stream& stream, const void* data, std::size_t size, bool reads, bool whole)
-        : socket_wait(of(stream), reads), stream_(stream), data_(data), size_(size), reads_(reads), whole_(whole) {}
 
    private:
-    void attempt(std::int64_t deadline) override {
-      socket* const on = of(stream_, error_);
-      if (!on) return;
-      if (size_ == 0 && !stream_.is_open()) error_ = std::make_error_code(std::errc::bad_file_descriptor);
-      for (std::size_t more = size_ - done_; more > 0;) {
-        const iovec rest{static_cast<char*>(const_cast<void*>(data_)) + done_, size_ - done_};
-        more = reads_ ? net::tcp_stream::receive_some(*on, {&rest, 1}, deadline, error_)
-                      : net::tcp_stream::send_some(*on, {&rest, 1}, deadline, error_);
-        done_ += more;
-        if (error_ || !whole_ || done_ == size_) return;
+    void attempt(std::int64_t deadline) override { value_ = attempt_(deadline, error_); }
+    Attempt attempt_;
+    Finish finish_;
+    std::invoke_result_t<Attempt&, std::int64_t, std::error_code&> value_{};
+  };
+
+  // Throws the error, or gives the number back.
+  template <class Socket>
+  static auto reporting(const Socket& whose, const char* doing) noexcept {
+    return [&whose, doing](const std::error_code& error, std::size_t value) {
+      whose.throw_if(error, doing);
+      return value;
+    };
+  }
+
+  // Reads or writes. With `whole` it ends when all bytes have been transferred, or at the stream's end.
+  static auto transfer(net::tcp_stream& stream, const void* data, std::size_t size, bool reads, bool whole) {
+    const auto attempt = [=, &stream, done = std::size_t{0}](std::int64_t deadline, std::error_code& error) mutable {
+      socket* const on = of(stream, error);
+      if (!on) return done;
+      if (size == 0 && !stream.is_open()) error = std::make_error_code(std::errc::bad_file_descriptor);
+      for (std::size_t more = size - done; more > 0;) {
+        const iovec rest{static_cast<char*>(const_cast<void*>(data)) + done, size - done};
+        more = reads ? net::tcp_stream::receive_some(*on, {&rest, 1}, deadline, error)
+                     : net::tcp_stream::send_some(*on, {&rest, 1}, deadline, error);
+        done += more;
+        if (error || !whole || done == size) break;
       }
-    }
-
-    net::tcp_stream& stream_;
-    const void* const data_;
-    const std::size_t size_;
-    const bool reads_, whole_;
-    std::size_t done_ = 0;
-  };
-  class read final : public transfer {
-   public:
-    read(net::tcp_stream& from, void* into, std::size_t size, bool whole) : transfer(from, into, size, true, whole) {}
-  };
-  class write final : public transfer {
-   public:
-    write(net::tcp_stream& to, const void* data, std::size_t size, bool whole)
-        : transfer(to, data, size, false, whole) {}
-  };
-
+      return done;
+    };
+    return call(of(stream), reads, attempt, reporting(stream, reads ? "reading from" : "writing to"));
+  }
+  static auto read(net::tcp_stream& from, void* into, std::size_t size, bool whole) {
+    return transfer(from, into, size, true, whole);
+  }
+  static auto write(net::tcp_stream& to, const void* data, std::size_t size, bool whole) {
+    return transfer(to, data, size, false, whole);
+  }
+  // Small, because idle connections keep it.
   template <class Socket>
   class readable final : public socket_wait {
    public:
@@ -97,26 +108,47 @@ struct socket_operations {
     }
     Socket& which_;
   };
-
-  class accept final : public socket_wait {
-   public:
-    accept(net::tcp_listener& at, net::endpoint* peer) noexcept : socket_wait(of(at), true), at_(at), peer_(peer) {}
-    net::tcp_stream result() {
-      rethrow();
-      if (error_) net::tcp_listener::fail_to_accept(at_, error_);
-      return std::move(accepted_);
+  static auto accept(net::tcp_listener& at, net::endpoint* peer) {
+    const auto accept_one = [&at, peer](std::int64_t deadline, std::error_code& error) {
+      net::endpoint whose;
+      net::tcp_stream accepted = at.accept_until(deadline, whose, error);
+      if (peer && !error) *peer = whose;
+      return accepted;
+    };
+    return call(of(at), true, accept_one, [&at](const std::error_code& error, net::tcp_stream& accepted) {
+      if (error) net::tcp_listener::fail_to_accept(at, error);
+      return std::move(accepted);
+    });
+  }
+  static ulexite::task<net::tcp_stream> connect(net::endpoint to, net::connect_options options) {
+    std::error_code error;
+    net::tcp_stream made = net::tcp_stream::to_connect(to, options, error);
+    if (!error) {
+      if (options.timeout) made.writes_expire_after(*options.timeout);
+      const auto connect_once = [&](std::int64_t deadline, std::error_code& failure) {
+        made.connect_until(deadline, to, failure);
+        return 0;
+      };
+      error = co_await call(of(made), false, connect_once, [](const std::error_code& end, int) { return end; });
+      made.writes_expire_never();
     }
+    if (error) net::tcp_stream::fail_to_connect(error, to.str(), options);
+    co_return made;
+  }
+};
 
-   private:
-    void attempt(std::int64_t deadline) override {
-      net::endpoint peer;
-      accepted_ = at_.accept_until(deadline, peer, error_);
-      if (peer_ && !error_) *peer_ = peer;
-    }
-    net::tcp_listener& at_;
-    net::endpoint* const peer_;
-    net::tcp_stream accepted_;
-  };
+struct fd_place {
+  net::fd_interest only;
+};
+// A wait for one descriptor.
+class fd_operation final : fd_place, public fds_wait {
+ public:
+  fd_operation(int fd, net::interest wanted, std::int64_t deadline) noexcept
+      : fd_place{{fd, wanted}}, fds_wait({&only, 1}, deadline) {}
+  net::interest result() const {
+    static_cast<void>(fds_wait::result());
+    return only.ready;
+  }
 };
 
 }  // namespace detail
@@ -146,6 +178,27 @@ struct socket_operations {
 }
 [[nodiscard]] inline auto co_write(net::tcp_stream& to, std::string_view text) {
   return detail::socket_operations::write(to, text.data(), text.size(), true);
+}
+
+// As tcp_stream::connect to one endpoint. A Unix listener with a full backlog keeps the stack.
+inline task<net::tcp_stream> co_connect(const net::endpoint& to, const net::connect_options& options = {}) {
+  return detail::socket_operations::connect(to, options);
+}
+
+// As wait_any and wait_fd. `fds` must outlive the wait.
+[[nodiscard]] inline auto co_wait_any(std::span<net::fd_interest> fds, absolute_timeout limit = {}) {
+  return detail::fds_wait(fds, limit.deadline());
+}
+template <std::convertible_to<relative_timeout> Time>
+[[nodiscard]] auto co_wait_any(std::span<net::fd_interest> fds, Time limit) {
+  return detail::fds_wait(fds, relative_timeout(limit).deadline());
+}
+[[nodiscard]] inline auto co_wait_fd(int fd, net::interest wanted, absolute_timeout limit = {}) {
+  return detail::fd_operation(fd, wanted, limit.deadline());
+}
+template <std::convertible_to<relative_timeout> Time>
+[[nodiscard]] auto co_wait_fd(int fd, net::interest wanted, Time limit) {
+  return detail::fd_operation(fd, wanted, relative_timeout(limit).deadline());
 }
 
 // Former forms, which 0.2 will not have.

@@ -106,11 +106,6 @@ relative_timeout time_of(const connect_options& options) {
   return options.timeout ? relative_timeout(*options.timeout) : relative_timeout();
 }
 
-[[noreturn]] void fail_to_connect(const std::error_code& error, const std::string& to, const connect_options& options) {
-  detail::fail(error,
-               "ulexite: connecting to " + to + (options.local ? " from " + options.local->str() : std::string()));
-}
-
 }  // namespace
 
 connect_options tcp_stream::within(relative_timeout time) {
@@ -118,11 +113,23 @@ connect_options tcp_stream::within(relative_timeout time) {
   return {.timeout = std::chrono::nanoseconds(time.deadline() - detail::now_ns())};
 }
 
+void tcp_stream::fail_to_connect(const std::error_code& error, const std::string& to, const connect_options& options) {
+  detail::fail(error,
+               "ulexite: connecting to " + to + (options.local ? " from " + options.local->str() : std::string()));
+}
+
+tcp_stream tcp_stream::to_connect(const endpoint& to, const connect_options& options, std::error_code& error) {
+  return tcp_stream(detail::make_to_connect(to, options.local, error));
+}
+
+void tcp_stream::connect_until(std::int64_t deadline, const endpoint& to, std::error_code& error) {
+  detail::connect(*socket_.get(), to, deadline, error);
+  if (!error) detail::refuse_itself(socket_, to, error);
+}
+
 tcp_stream tcp_stream::connect(const endpoint& to, const connect_options& options, std::error_code& error) {
-  tcp_stream made(detail::make_to_connect(to, options.local, error));
-  if (error) return {};
-  detail::connect(*made.socket_.get(), to, time_of(options).deadline(), error);
-  if (!error) detail::refuse_itself(made.socket_, to, error);
+  tcp_stream made = to_connect(to, options, error);
+  if (!error) made.connect_until(time_of(options).deadline(), to, error);
   if (error) return {};
   return made;
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -144,54 +145,93 @@ wait_mode waiting_for_any_of(std::span<const fd_interest> fds) noexcept {
   return waiting_for_fd(fds.front().fd, first == interest::read ? direction::read : direction::write);
 }
 
-// The order of steps is that of socket::wait_for_edge. An edge that ended no wait stays remembered in its source, and
-// ends the next wait early, once.
-std::error_code wait_for_edges(std::vector<fd_watch>& watches, wait_mode mode, std::int64_t deadline) noexcept {
-  agent& self = this_agent();
-  self.word.prepare();
-  bool all_armed = true;
-  for (fd_watch& each : watches) all_armed &= each.arm(self);
-  const bool retracted = !all_armed && self.word.retract();
-  const wake_reason reason = retracted ? wake_reason::notified : suspend_prepared(self, mode, deadline);
-  for (fd_watch& each : watches) each.disarm();
-  return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
-}
+}  // namespace
 
-// Asks the kernel before the registration, because ready descriptors need none, and files, which are always ready,
-// cannot have one. A guest's source begins as ready. So the first wait ends at once, and the kernel is asked again. In
-// a deterministic run nothing happens between the first question and the registration. The kernel is also asked after
-// each edge, because that may be stale.
-std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, poll_query& kernel,
-                                std::int64_t deadline) {
-  const wait_mode mode = waiting_for_any_of(fds);
-  std::vector<fd_watch> watches;
-  for (;;) {
-    if (const auto error = kernel.ask()) return error;
-    if (kernel.ready() > 0) return {};
-    if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
-    if (watches.empty()) {
-      watches.reserve(fds.size());
-      for (const fd_interest& each : fds)
-        if (each.wanted != interest::none) watches.emplace_back(loop, each);
-    }
-    check_may_wait(this_agent(), wait_mode::kind_of(mode.bits));
-    if (const auto error = wait_for_edges(watches, mode, deadline)) return error;
+// A fiber's wait, in steps. Asks the kernel before the registration, because ready descriptors need none, and files,
+// which are always ready, cannot have one. A guest's source begins as ready. So the first wait ends at once, and the
+// kernel is asked again. In a deterministic run nothing happens between the first question and the registration. The
+// kernel is also asked after each edge, because that may be stale.
+class watched_fds {
+ public:
+  watched_fds(std::span<fd_interest> fds, std::int64_t deadline) : fds_(fds), kernel_(fds), deadline_(deadline) {}
+
+  // Whether the wait is over: one is ready, or there is an error.
+  [[nodiscard]] bool is_over(std::error_code& error) noexcept {
+    error = kernel_.ask();
+    if (error || kernel_.ready() > 0) return true;
+    if (deadline_ == no_deadline || deadline_ > now_ns()) return false;
+    error = std::make_error_code(std::errc::timed_out);
+    return true;
   }
+  // Prepares the wait of `self`, which is_over() follows. True: it must suspend. The order of steps is that of
+  // socket::wait_for_edge. An edge that ended no wait stays remembered in its source, and ends the next wait early,
+  // once.
+  [[nodiscard]] bool prepare(agent& self) {
+    if (watches_.empty()) open(*self.fiber().runtime().loop);
+    self.word.prepare();
+    bool all_armed = true;
+    for (fd_watch& each : watches_) all_armed &= each.arm(self);
+    if (all_armed || !self.word.retract()) return true;
+    disarm();
+    return false;
+  }
+  // Called after the suspension.
+  std::error_code resumed(const agent& self, wake_reason reason) noexcept {
+    disarm();
+    return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
+  }
+
+ private:
+  void open(event_loop& loop) {
+    watches_.reserve(fds_.size());
+    for (const fd_interest& each : fds_)
+      if (each.wanted != interest::none) watches_.emplace_back(loop, each);
+  }
+  void disarm() noexcept {
+    for (fd_watch& each : watches_) each.disarm();
+  }
+
+  const std::span<fd_interest> fds_;
+  poll_query kernel_;
+  const std::int64_t deadline_;
+  std::vector<fd_watch> watches_;
+};
+
+namespace {
+
+std::error_code wait_registered(std::span<fd_interest> fds, std::int64_t deadline) {
+  agent& self = this_agent();
+  const wait_mode mode = waiting_for_any_of(fds);
+  std::error_code error;
+  for (watched_fds watched(fds, deadline); !watched.is_over(error);) {
+    check_may_wait(self, wait_mode::kind_of(mode.bits));
+    if (!watched.prepare(self)) continue;
+    if ((error = watched.resumed(self, suspend_prepared(self, mode, deadline)))) break;
+  }
+  return error;
 }
 
-std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadline) {
+// The error with which `attempt` ends, or that it throws.
+template <class Attempt>
+std::error_code outcome_of(std::span<const fd_interest> fds, Attempt&& attempt) {
   for (const fd_interest& each : fds)
     if (each.fd < 0 && each.wanted != interest::none)
       return {EBADF, std::system_category()};  // poll would ignore it, and wait for ever
   try {
-    poll_query kernel(fds);
-    runtime_state* const here = calling_runtime();
-    return here ? wait_registered(*here->loop, fds, kernel, deadline) : block_in_poll(kernel, deadline);
+    return attempt();
   } catch (const std::system_error& refused) {
     return refused.code();
   } catch (const std::bad_alloc&) {
     return std::make_error_code(std::errc::not_enough_memory);
   }
+}
+
+std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadline) {
+  return outcome_of(fds, [&] {
+    if (calling_runtime()) return wait_registered(fds, deadline);
+    poll_query kernel(fds);
+    return block_in_poll(kernel, deadline);
+  });
 }
 
 std::string list_of(std::span<const fd_interest> fds) {
@@ -213,16 +253,61 @@ std::error_code wait_without_source(int fd, direction direction, std::int64_t de
 }
 
 std::size_t wait_for_fds(std::span<fd_interest> fds, std::int64_t deadline) {
-  throw_if_stopped();
+  fds_wait here(fds, deadline);
+  here.block();
+  return here.result();
+}
+
+fds_wait::fds_wait(std::span<fd_interest> fds, std::int64_t deadline) noexcept
+    : stackless_wait(waiting_for_any_of(fds)), fds_(fds), deadline_(deadline) {
   for (fd_interest& each : fds) each.ready = interest::none;
-  const std::error_code error = wait_for_any_of(fds, deadline);
+}
+
+fds_wait::~fds_wait() = default;
+
+void fds_wait::block() {
+  throw_if_stopped();
+  error_ = wait_for_any_of(fds_, deadline_);
   spend_budget();
-  if (!error)
+}
+
+bool fds_wait::ready(agent& self) {
+  throw_if_stopped(self);
+  error_ = outcome_of(fds_, [&] {
+    watched_ = std::make_unique<watched_fds>(fds_, deadline_);
+    return attempt_or_wait(self);
+  });
+  return !waits_ && goes_on(self);
+}
+
+// Sets waits_ if the wait has begun. Later calls throw nothing, because the timer and the sources are there.
+std::error_code fds_wait::attempt_or_wait(agent& self) {
+  std::error_code error;
+  while (!watched_->is_over(error)) {
+    check_may_wait(self, wait_mode::kind_of(mode().bits));
+    if (needs_timer(self, deadline_)) provide_timer();
+    if (!watched_->prepare(self)) continue;
+    begin(self, nullptr, deadline_);
+    waits_ = true;
+    break;
+  }
+  return error;
+}
+
+bool fds_wait::resumed(agent& self) noexcept {
+  if (!std::exchange(waits_, false)) return true;  // it has yielded
+  error_ = watched_->resumed(self, end(self));
+  if (!error_) error_ = attempt_or_wait(self);
+  return !waits_;
+}
+
+std::size_t fds_wait::result() const {
+  if (!error_)
     return static_cast<std::size_t>(
-        std::ranges::count_if(fds, [](const fd_interest& each) { return each.ready != interest::none; }));
-  if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
-  if (error == std::errc::timed_out) return 0;
-  throw std::system_error(error, "ulexite: waiting to " + list_of(fds));
+        std::ranges::count_if(fds_, [](const fd_interest& each) { return each.ready != interest::none; }));
+  if (error_.category() == error_category()) throw_cancelled(error_);  // first: deadline_exceeded equals timed_out
+  if (error_ == std::errc::timed_out) return 0;
+  throw std::system_error(error_, "ulexite: waiting to " + list_of(fds_));
 }
 
 }  // namespace ulexite::detail

@@ -20,6 +20,7 @@
 #include <source_location>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -200,6 +201,11 @@ class tcp_stream : public socket_base {
   static std::size_t peek_some(detail::socket& from, void* data, std::size_t size, std::int64_t deadline,
                                std::error_code& error);
   static connect_options within(relative_timeout time);
+  // The parts of connect to one endpoint: makes the socket; waits until it is connected, or `deadline`; throws.
+  static tcp_stream to_connect(const endpoint& to, const connect_options& options, std::error_code& error);
+  void connect_until(std::int64_t deadline, const endpoint& to, std::error_code& error);
+  [[noreturn]] static void fail_to_connect(const std::error_code& error, const std::string& to,
+                                           const connect_options& options);
   void set_tcp_option(int name, int value, const char* what);
 };
 

@@ -109,10 +109,11 @@ int at_once(const socket_handle& handle, std::error_code& error, Call&& call) no
 }
 
 // As socket::perform. `call` may fail with EAGAIN without a later edge, as on Unix sockets. Repeats the call every
-// millisecond instead of waiting for an edge.
+// millisecond instead of waiting for an edge. So an attempt of a coroutine waits here, on its stack, up to the expiry.
 template <class Call>
 std::size_t perform_by_polling(socket& used, direction towards, std::int64_t deadline, std::error_code& error,
                                Call&& call) {
+  if (deadline == socket::never_wait) deadline = used.expiry(towards);
   for (;;) {
     bool blocked = false;
     const std::size_t done = used.perform(towards, deadline, error, [&](int fd) -> ssize_t {

@@ -4,6 +4,8 @@
 
 #include "awaitables.hpp"
 
+#include <ulexite/net/io_wait.hpp>
+
 #include <sys/socket.h>
 
 #include <string>
@@ -149,6 +151,7 @@ inline void add_sockets(std::vector<awaitable_kind>& to) {
                       EXPECT_EQ(peer, got.remote_endpoint());
                     },
                     [](listening& of) { of.clients.push_back(net::tcp_stream::connect(of.at.local_endpoint())); })});
+  const auto send = [](datagrams& of) { of.there.send_to("x", 1, of.here.local_endpoint()); };
   to.push_back({"datagram", reads, true,
                 over<datagrams>(
                     [](datagrams& of) -> task<> {
@@ -156,7 +159,28 @@ inline void add_sockets(std::vector<awaitable_kind>& to) {
                       char got[10];
                       EXPECT_EQ(of.here.receive(got, sizeof got), 1u);
                     },
-                    [](datagrams& of) { of.there.send_to("x", 1, of.here.local_endpoint()); })});
+                    send)});
+  to.push_back({"wait_fd", reads, true,
+                over<streams>(
+                    [](streams& of) -> task<> {
+                      EXPECT_EQ(co_await co_wait_fd(of.near.native_handle(), net::interest::read), net::interest::read);
+                    },
+                    write)});
+  to.push_back({"wait_fd_for", "to write descriptor", true,
+                over<full_streams>(
+                    [](full_streams& of) -> task<> {
+                      EXPECT_EQ(co_await co_wait_fd(of.near.native_handle(), net::interest::write, 1h),
+                                net::interest::write);
+                    },
+                    empty)});
+  to.push_back({"wait_any", "for one of several descriptors", true,
+                over<streams>(
+                    [](streams& of) -> task<> {
+                      net::fd_interest fds[] = {{of.far.native_handle()}, {of.near.native_handle()}};
+                      EXPECT_EQ(co_await co_wait_any(fds, later()), 1u);
+                      EXPECT_EQ(fds[1].ready, net::interest::read);
+                    },
+                    write)});
 }
 
 inline std::vector<awaitable_kind> all_kinds() {
