@@ -120,6 +120,20 @@ struct socket_operations {
       return std::move(accepted);
     });
   }
+  static auto receive(net::udp_socket& at, void* into, std::size_t size, net::endpoint* from) {
+    const auto receive_one = [=, &at](std::int64_t deadline, std::error_code& error) {
+      return at.receive_until(deadline, into, size, from, error);
+    };
+    return call(of(at), true, receive_one, reporting(at, "receiving from"));
+  }
+  static auto send(net::udp_socket& by, const void* data, std::size_t size, const net::endpoint* to) {
+    const auto send_one = [=, &by](std::int64_t deadline, std::error_code& error) {
+      by.send_until(deadline, data, size, to, error);
+      return 0;
+    };
+    return call(of(by), false, send_one,
+                [&by, to](const std::error_code& error, int) { by.throw_if_unsent(error, to); });
+  }
   static ulexite::task<net::tcp_stream> connect(net::endpoint to, net::connect_options options) {
     std::error_code error;
     net::tcp_stream made = net::tcp_stream::to_connect(to, options, error);
@@ -178,6 +192,27 @@ class fd_operation final : fd_place, public fds_wait {
 }
 [[nodiscard]] inline auto co_write(net::tcp_stream& to, std::string_view text) {
   return detail::socket_operations::write(to, text.data(), text.size(), true);
+}
+
+// As udp_socket::receive_from, receive, send_to and send. A send_to over Unix sockets keeps the stack while it waits.
+// Of several fibers that receive, or send, at one socket, only the first that waits gives its stack up.
+[[nodiscard]] inline auto co_receive_from(net::udp_socket& at, void* into, std::size_t size, net::endpoint& from) {
+  return detail::socket_operations::receive(at, into, size, &from);
+}
+[[nodiscard]] inline auto co_receive(net::udp_socket& at, void* into, std::size_t size) {
+  return detail::socket_operations::receive(at, into, size, nullptr);
+}
+[[nodiscard]] inline auto co_send_to(net::udp_socket& by, const void* data, std::size_t size, const net::endpoint& to) {
+  return detail::socket_operations::send(by, data, size, &to);
+}
+[[nodiscard]] inline auto co_send_to(net::udp_socket& by, std::string_view text, const net::endpoint& to) {
+  return detail::socket_operations::send(by, text.data(), text.size(), &to);
+}
+[[nodiscard]] inline auto co_send(net::udp_socket& by, const void* data, std::size_t size) {
+  return detail::socket_operations::send(by, data, size, nullptr);
+}
+[[nodiscard]] inline auto co_send(net::udp_socket& by, std::string_view text) {
+  return detail::socket_operations::send(by, text.data(), text.size(), nullptr);
 }
 
 // As tcp_stream::connect to one endpoint. A Unix listener with a full backlog keeps the stack.

@@ -20,24 +20,8 @@ int broadcast_and_bind(socket& made, const endpoint& at, const udp_options& opti
   return result < 0 ? result : detail::bind(made, at, options.reuse_port);
 }
 
-// Receives into `data`, and the sender's address into `name` of `name_size` bytes, which becomes its size.
-std::size_t receive_into(const detail::socket_handle& handle, void* data, std::size_t size, sockaddr_storage* name,
-                         socklen_t& name_size, std::error_code& error) {
-  socket* const used = handle.get(error);
-  if (!used) return 0;
-  iovec buffer{data, size};
-  msghdr message{};
-  const std::size_t got = used->perform(socket::read_side, used->expiry(socket::read_side), error, [&](int fd) {
-    message.msg_name = name;
-    message.msg_namelen = name_size;
-    message.msg_iov = &buffer;
-    message.msg_iovlen = 1;
-    return detail::kernel::recvmsg(fd, &message, 0);
-  });
-  name_size = error ? 0 : message.msg_namelen;
-  if (error) return 0;
-  if (message.msg_flags & MSG_TRUNC) error = std::make_error_code(std::errc::message_size);
-  return got;
+std::int64_t expiry_of(const detail::socket_handle& which, detail::direction towards) noexcept {
+  return which.get() ? which.get()->expiry(towards) : detail::no_deadline;
 }
 
 }  // namespace
@@ -77,44 +61,71 @@ void udp_socket::connect(const endpoint& to) {
 }
 
 // For a Unix socket that is not the peer, no edge follows EAGAIN when there is room.
-void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error) {
+void udp_socket::send_until(std::int64_t deadline, const void* data, std::size_t size, const endpoint* to,
+                            std::error_code& error) {
   socket* const used = socket_.get(error);
   if (!used) return;
-  const auto send_once = [&](int fd) { return or_errno(::sendto(fd, data, size, MSG_NOSIGNAL, to.data(), to.size())); };
-  if (to.family() == address_family::local)
-    detail::perform_by_polling(*used, socket::write_side, used->expiry(socket::write_side), error, send_once);
+  const auto send_once = [&](int fd) -> ssize_t {
+    if (!to) return detail::kernel::send(fd, data, size, MSG_NOSIGNAL);
+    return or_errno(::sendto(fd, data, size, MSG_NOSIGNAL, to->data(), to->size()));
+  };
+  if (to && to->family() == address_family::local)
+    detail::perform_by_polling(*used, socket::write_side, deadline, error, send_once);
   else
-    used->perform(socket::write_side, used->expiry(socket::write_side), error, send_once);
+    used->perform(socket::write_side, deadline, error, send_once);
+}
+
+void udp_socket::throw_if_unsent(const std::error_code& error, const endpoint* to) const {
+  if (error && to) detail::fail(error, "ulexite: sending to " + to->str());
+  throw_if(error, "sending to");
+}
+
+void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error) {
+  send_until(expiry_of(socket_, socket::write_side), data, size, &to, error);
 }
 
 void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to) {
   std::error_code error;
   send_to(data, size, to, error);
-  if (error) detail::fail(error, "ulexite: sending to " + to.str());
+  throw_if_unsent(error, &to);
 }
 
 void udp_socket::send(const void* data, std::size_t size, std::error_code& error) {
-  if (socket* const used = socket_.get(error))
-    used->perform(socket::write_side, used->expiry(socket::write_side), error,
-                  [&](int fd) { return detail::kernel::send(fd, data, size, MSG_NOSIGNAL); });
+  send_until(expiry_of(socket_, socket::write_side), data, size, nullptr, error);
 }
 
 void udp_socket::send(const void* data, std::size_t size) {
   std::error_code error;
   send(data, size, error);
-  throw_if(error, "sending to");
+  throw_if_unsent(error, nullptr);
+}
+
+std::size_t udp_socket::receive_until(std::int64_t deadline, void* data, std::size_t size, endpoint* from,
+                                      std::error_code& error) {
+  if (from) *from = endpoint();
+  socket* const used = socket_.get(error);
+  if (!used) return 0;
+  sockaddr_storage name{};
+  iovec buffer{data, size};
+  msghdr message{};
+  const std::size_t got = used->perform(socket::read_side, deadline, error, [&](int fd) {
+    message.msg_name = from ? &name : nullptr;
+    message.msg_namelen = from ? sizeof name : 0;
+    message.msg_iov = &buffer;
+    message.msg_iovlen = 1;
+    return detail::kernel::recvmsg(fd, &message, 0);
+  });
+  if (error) return 0;
+  if (message.msg_flags & MSG_TRUNC) error = std::make_error_code(std::errc::message_size);
+  try {
+    if (from && message.msg_namelen > 0) *from = detail::endpoint_of(name, message.msg_namelen);
+  } catch (const std::system_error&) {  // of an adopted socket of another family
+  }
+  return got;
 }
 
 std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error) {
-  sockaddr_storage name{};
-  socklen_t name_size = sizeof name;
-  const std::size_t got = receive_into(socket_, data, size, &name, name_size, error);
-  try {
-    from = name_size == 0 ? endpoint() : detail::endpoint_of(name, name_size);
-  } catch (const std::system_error&) {  // of an adopted socket of another family
-    from = endpoint();
-  }
-  return got;
+  return receive_until(expiry_of(socket_, socket::read_side), data, size, &from, error);
 }
 
 std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& from) {
@@ -131,8 +142,7 @@ void udp_socket::peek(socket& at, std::int64_t deadline, std::error_code& error)
 }
 
 std::size_t udp_socket::receive(void* data, std::size_t size, std::error_code& error) {
-  socklen_t nowhere = 0;
-  return receive_into(socket_, data, size, nullptr, nowhere, error);
+  return receive_until(expiry_of(socket_, socket::read_side), data, size, nullptr, error);
 }
 
 std::size_t udp_socket::receive(void* data, std::size_t size) {

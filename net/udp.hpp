@@ -10,6 +10,7 @@
 #include <ulexite/net/socket_base.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -88,6 +89,13 @@ class udp_socket : public socket_base {
  private:
   friend struct detail::socket_operations;
   using socket_base::socket_base;
+  // As receive_from, send_to and send, until `deadline` instead of the expiry. `from` may be null; without `to` it is
+  // send.
+  std::size_t receive_until(std::int64_t deadline, void* data, std::size_t size, endpoint* from,
+                            std::error_code& error);
+  void send_until(std::int64_t deadline, const void* data, std::size_t size, const endpoint* to,
+                  std::error_code& error);
+  void throw_if_unsent(const std::error_code& error, const endpoint* to) const;
   // Waits for a datagram, until `deadline`, and leaves it to be received.
   static void peek(detail::socket& at, std::int64_t deadline, std::error_code& error);
 };

@@ -1,7 +1,9 @@
-// Connections and descriptors of others in coroutines: how a wait ends, and what an error says.
+// Connections, datagrams and descriptors of others in coroutines: how a wait ends, and what an error says.
 
 #include "net/net_fixture.hpp"
 #include "ways.hpp"
+
+#include <ulexite/net/unix.hpp>
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -119,6 +121,81 @@ TEST_P(CoConnect, WaitsForAFullUnixBacklog) {
     let_others_run();
     (void)listener.accept();
     EXPECT_TRUE(second.get());
+  });
+}
+
+TEST_P(CoConnect, DatagramsGoBackToTheirSenders) {
+  in_runtime([] {
+    net::udp_socket server(loopback());
+    server.expires_after(bound);
+    const int each = times(50);
+    auto answers = spawn([&]() -> task<> {
+      for (int i = 0; i < 4 * each; ++i) {
+        char data[100];
+        net::endpoint from;
+        const std::size_t size = co_await co_receive_from(server, data, sizeof data, from);
+        co_await co_send_to(server, data, size, from);
+      }
+    });
+    std::vector<join_handle<>> clients;
+    for (int i = 0; i < 4; ++i)
+      clients.push_back(spawn([&, i]() -> task<> {
+        net::udp_socket mine(loopback());
+        mine.connect(server.local_endpoint());
+        mine.expires_after(bound);
+        for (int k = 0; k < each; ++k) {
+          const std::string text = std::to_string(100 * i + k);
+          co_await co_send(mine, text);
+          char back[100];
+          const std::size_t size = co_await co_receive(mine, back, sizeof back);
+          EXPECT_EQ(std::string(back, size), text);
+        }
+      }));
+    for (auto& each_client : clients) each_client.get();
+    answers.get();
+  });
+}
+
+TEST_P(CoConnect, DatagramsFailAsTheirFunctionsDo) {
+  in_runtime([] {
+    net::udp_socket here(loopback()), there(loopback()), none;
+    char data[10];
+    there.send_to("long", here.local_endpoint());
+    EXPECT_NE(message_of([&] { return co_receive(here, data, 2); }).find("Message too long"), std::string::npos);
+    EXPECT_EQ(std::string(data, 2), "lo");
+    const auto sends = [&](net::udp_socket& by) {
+      return message_of([&]() -> task<int> {
+        co_await co_send_to(by, "x", net::endpoint::parse("[::1]:9"));
+        co_return 0;
+      });
+    };
+    EXPECT_NE(sends(here).find("sending to [::1]:9"), std::string::npos);
+    EXPECT_NE(sends(none).find("Bad file descriptor"), std::string::npos);
+    here.expires_after(1ms);
+    EXPECT_NE(message_of([&] { return co_receive(here, data, 2); }).find("timed out"), std::string::npos);
+    here.expires_never();
+    auto waits = spawn([&]() -> task<> { (void)co_await co_receive(here, data, sizeof data); });
+    wait_until_others_wait();
+    here.close();
+    EXPECT_THROW(waits.get(), std::system_error);
+  });
+}
+
+TEST_P(CoConnect, UnixDatagramsWaitForRoom) {
+  const auto at = net::endpoint::local("@" + scratch_path("co_datagrams"));
+  in_runtime([&] {
+    net::unix_datagram receiver(at), sender(net::endpoint::local("@" + scratch_path("co_sender")));
+    const int count = 100;
+    auto sends = spawn([&]() -> task<> {
+      for (int i = 0; i < count; ++i) co_await co_send_to(sender, std::to_string(i), at);
+    });
+    wait_until_others_wait();
+    for (int i = 0; i < count; ++i) {
+      char data[10];
+      const std::size_t size = receiver.receive(data, sizeof data);
+      EXPECT_EQ(std::string(data, size), std::to_string(i));
+    }
+    sends.get();
   });
 }
 

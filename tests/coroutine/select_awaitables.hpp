@@ -5,6 +5,7 @@
 #include "awaitables.hpp"
 
 #include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/unix.hpp>
 
 #include <sys/socket.h>
 
@@ -107,6 +108,22 @@ struct listening {
 struct datagrams {
   net::udp_socket here{loopback()}, there{loopback()};
 };
+// The near end takes no more, and its peer is the far one. One send waits until datagrams are read.
+struct full_datagrams {
+  net::unix_datagram near, far;
+  full_datagrams() {
+    int both[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, both), 0);
+    near = net::unix_datagram::adopt(both[0]);
+    far = net::unix_datagram::adopt(both[1]);
+    while (::send(near.native_handle(), "x", 1, MSG_DONTWAIT) == 1) {
+    }
+  }
+  void drain() {
+    for (char got; ::recv(far.native_handle(), &got, 1, MSG_DONTWAIT) == 1;) {
+    }
+  }
+};
 
 inline void add_sockets(std::vector<awaitable_kind>& to) {
   const char* const reads = "to read descriptor";
@@ -160,6 +177,26 @@ inline void add_sockets(std::vector<awaitable_kind>& to) {
                       EXPECT_EQ(of.here.receive(got, sizeof got), 1u);
                     },
                     send)});
+  to.push_back({"receive_from", reads, true,
+                over<datagrams>(
+                    [](datagrams& of) -> task<> {
+                      char got[10];
+                      net::endpoint from;
+                      EXPECT_EQ(co_await co_receive_from(of.here, got, sizeof got, from), 1u);
+                      EXPECT_EQ(got[0], 'x');
+                      EXPECT_EQ(from, of.there.local_endpoint());
+                    },
+                    send)});
+  to.push_back({"receive_datagram", reads, true,
+                over<datagrams>(
+                    [](datagrams& of) -> task<> {
+                      char got[10];
+                      EXPECT_EQ(co_await co_receive(of.here, got, sizeof got), 1u);
+                    },
+                    send)});
+  to.push_back({"send_datagram", "to write descriptor", true,
+                over<full_datagrams>([](full_datagrams& of) -> task<> { co_await co_send(of.near, "y"); },
+                                     [](full_datagrams& of) { of.drain(); })});
   to.push_back({"wait_fd", reads, true,
                 over<streams>(
                     [](streams& of) -> task<> {
