@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <type_traits>
 #include <utility>
 
@@ -115,6 +116,13 @@ class join_operation final : public case_operation<join_wait> {
   join_handle<T>& of_;
 };
 
+// A wait for a future that may end without it.
+class future_operation final : public case_operation<event_wait> {
+ public:
+  using case_operation::case_operation;
+  std::future_status result() { return done() ? std::future_status::ready : std::future_status::timeout; }
+};
+
 class barrier_operation final : public case_operation<barrier_case> {
  public:
   barrier_operation(barrier_core& at, barrier_core::arrival&& arrival)
@@ -179,27 +187,54 @@ class yield_operation final : public stackless_wait {
   [[nodiscard]] bool resumed(agent&) noexcept override { return true; }
 };
 
+// Results in void, or in whether the children have ended.
+template <class R>
+ulexite::task<R> group_wait(task_group& of, std::int64_t until) {
+  bool ended = false;
+  try {
+    ended = co_await wait_until<task_group_case>(wait_kind::task_group, &of, of, until);
+  } catch (const operation_cancelled&) {
+    coroutine_access::cancel_and_wait(of);
+    throw;
+  }
+  if (ended) coroutine_access::end_wait(of);
+  if constexpr (!std::is_void_v<R>) co_return ended;
+}
+
+// The waits for an object until a time.
+inline auto timed_wait(ulexite::event& of, std::int64_t until) {
+  return wait_until<event_wait>(wait_kind::event, &of, of, until);
+}
+inline auto timed_wait(auto_reset_event& of, std::int64_t until) {
+  return wait_until<acquire_wait>(wait_kind::auto_reset_event, &of, of, until);
+}
+inline auto timed_wait(const latch& of, std::int64_t until) {
+  return wait_until<event_wait>(wait_kind::latch, &of, coroutine_access::opened(of), until);
+}
+inline auto timed_wait(wait_group& of, std::int64_t until) {
+  return wait_until<wait_group_case>(wait_kind::wait_group, &of, of, until);
+}
+inline auto timed_wait(task_group& of, std::int64_t until) { return group_wait<bool>(of, until); }
+template <class T>
+auto timed_wait(join_handle<T>& of, std::int64_t until) {
+  task& joined = handle_access::task_of(of, "wait_for");
+  return wait_until<join_wait>(wait_kind::join, &joined, joined, until, cancellable::no);
+}
+template <class T>
+auto timed_wait(const basic_future<T>& of, std::int64_t until) {
+  return wait_at<future_operation, event_wait>(wait_kind::future, &of, future_access::ready(of), cancellable::no,
+                                               until);
+}
+
 }  // namespace detail
 
-// Waits as event::wait. The forms with a time result in false if it passed first, here and below.
+// Waits as event::wait.
 [[nodiscard]] inline auto co_wait(event& of) {
   return detail::wait_without_end<detail::event_wait>(detail::wait_kind::event, &of, of);
-}
-[[nodiscard]] inline auto co_wait_for(event& of, relative_timeout time) {
-  return detail::wait_until<detail::event_wait>(detail::wait_kind::event, &of, of, time.deadline());
-}
-[[nodiscard]] inline auto co_wait_until(event& of, absolute_timeout time) {
-  return detail::wait_until<detail::event_wait>(detail::wait_kind::event, &of, of, time.deadline());
 }
 // Waits as auto_reset_event::wait.
 [[nodiscard]] inline auto co_wait(auto_reset_event& of) {
   return detail::wait_without_end<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of);
-}
-[[nodiscard]] inline auto co_wait_for(auto_reset_event& of, relative_timeout time) {
-  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of, time.deadline());
-}
-[[nodiscard]] inline auto co_wait_until(auto_reset_event& of, absolute_timeout time) {
-  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of, time.deadline());
 }
 // Waits as latch::wait.
 [[nodiscard]] inline auto co_wait(const latch& of) {
@@ -215,12 +250,6 @@ class yield_operation final : public stackless_wait {
 [[nodiscard]] inline auto co_wait(wait_group& of) {
   return detail::wait_without_end<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of);
 }
-[[nodiscard]] inline auto co_wait_for(wait_group& of, relative_timeout time) {
-  return detail::wait_until<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of, time.deadline());
-}
-[[nodiscard]] inline auto co_wait_until(wait_group& of, absolute_timeout time) {
-  return detail::wait_until<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of, time.deadline());
-}
 // Waits for the end of a phase as barrier::wait. If it throws operation_cancelled, the token stays valid.
 template <class Done>
 [[nodiscard]] auto co_wait(const barrier<Done>& at, typename barrier<Done>::arrival_token&& token) {
@@ -232,15 +261,7 @@ task<> co_arrive_and_wait(barrier<Done>& at) {
   co_await co_wait(at, std::move(token));
 }
 // Waits as task_group::wait. If it is cancelled, it waits for the ends of the children on its stack.
-inline task<> co_wait(task_group& of) {
-  try {
-    co_await detail::wait_without_end<detail::task_group_case>(detail::wait_kind::task_group, &of, of);
-  } catch (const operation_cancelled&) {
-    detail::coroutine_access::cancel_and_wait(of);
-    throw;
-  }
-  detail::coroutine_access::end_wait(of);
-}
+inline task<> co_wait(task_group& of) { return detail::group_wait<void>(of, detail::no_deadline); }
 
 // As scope, for a body(task_group&) that is a coroutine. After a failure it waits for the children on its stack.
 template <class F, class Body = std::invoke_result_t<F&, task_group&>, class T = detail::spawned_result_t<Body>>
@@ -262,6 +283,20 @@ task<T> co_scope(F body) {
   }
   co_await co_wait(group);
   co_return result.take();
+}
+
+// Wait at most for `time`, or until `time`, as wait_for and wait_until of event, auto_reset_event, latch, wait_group,
+// task_group, join_handle, future and shared_future. Result in false, for a future in std::future_status::timeout, if
+// the time passed first.
+template <class Object>
+  requires requires(Object& of) { detail::timed_wait(of, detail::no_deadline); }
+[[nodiscard]] auto co_wait_for(Object& of, relative_timeout time) {
+  return detail::timed_wait(of, time.deadline());
+}
+template <class Object>
+  requires requires(Object& of) { detail::timed_wait(of, detail::no_deadline); }
+[[nodiscard]] auto co_wait_until(Object& of, absolute_timeout time) {
+  return detail::timed_wait(of, time.deadline());
 }
 
 // Takes a permit, as counting_semaphore::acquire and its timed forms.

@@ -151,6 +151,11 @@ struct group_at : wait_group {
   group_at() : wait_group(1) {}
   void set() { done(); }
 };
+struct latch_at : latch {
+  static constexpr const char* words = "for latch";
+  latch_at() : latch(1) {}
+  void set() { count_down(); }
+};
 struct two_arrive : barrier<> {
   two_arrive() : barrier<>(2) {}
   std::optional<arrival_token> mine;
@@ -170,8 +175,7 @@ inline void add_gates(std::vector<awaitable_kind>& to) {
   add_gate<event_at>(to, {"event", "event_for", "event_until"});
   add_gate<auto_reset_event_at>(to, {"auto_reset_event", "auto_reset_event_for", "auto_reset_event_until"});
   add_gate<group_at>(to, {"wait_group", "wait_group_for", "wait_group_until"});
-  to.push_back({"latch", "for latch", true,
-                over<latch>([](latch& of) -> task<> { co_await co_wait(of); }, [](latch& of) { of.count_down(); }, 1)});
+  add_gate<latch_at>(to, {"latch", "latch_for", "latch_until"});
   to.push_back({"barrier", "at barrier", true,
                 over<two_arrive>(
                     [](two_arrive& at) -> task<> {
@@ -329,6 +333,17 @@ inline void add_results(std::vector<awaitable_kind>& to) {
                       EXPECT_EQ(it.mine.get(), 1);
                     },
                     satisfy)});
+  to.push_back({"future_for", "for future", false,
+                over<result_of_a_promise>(
+                    [](auto& it) -> task<> { EXPECT_EQ(co_await co_wait_for(it.mine, 1h), std::future_status::ready); },
+                    satisfy)});
+  to.push_back(
+      {"shared_future_until", "for future", false,
+       over<shared_result>(
+           [](auto& it) -> task<> { EXPECT_EQ(co_await co_wait_until(it.all, later()), std::future_status::ready); },
+           satisfy)});
+  to.push_back({"join_for", "for the end of fiber", false,
+                over_child([](child& of) -> task<> { EXPECT_TRUE(co_await co_wait_for(of.handle, 1h)); })});
   to.push_back(
       {"future_get", "for future", false,
        over<result_of_a_promise>([](auto& it) -> task<> { EXPECT_EQ(co_await co_get(it.mine), 1); }, satisfy)});
