@@ -177,6 +177,17 @@ class fd_operation final : fd_place, public fds_wait {
   return detail::socket_operations::readable<net::udp_socket>(which);
 }
 
+// The same for a stream over another stream: a net::buffered_reader, a tls_stream. If bytes that were read below are
+// there, it returns at once: they may be only a part of a line, or the end of a message.
+template <class Stream>
+  requires requires(Stream& of) {
+    { of.is_readable() } -> std::same_as<bool>;
+    of.next_layer();
+  }
+task<> co_readable(Stream& of) {
+  if (!of.is_readable()) co_await co_readable(of.next_layer());
+}
+
 // As tcp_stream::read_some, read, write_some and write.
 [[nodiscard]] inline auto co_read_some(net::tcp_stream& from, void* into, std::size_t size) {
   return detail::socket_operations::read(from, into, size, false);

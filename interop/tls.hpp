@@ -118,6 +118,21 @@ class tls_stream {
     return got;
   }
 
+  // Whether a read needs no more bytes of the stream below, because decrypted bytes, an end or an error are there. Also
+  // true before the handshake, which the read makes, and if the read has answers to send. Waits only while a writer
+  // computes. For the reader.
+  [[nodiscard]] bool is_readable() {
+    if (!done_.load(std::memory_order_acquire)) return true;  // pairs with the store of handshake()
+    const std::lock_guard lock(state_);
+    if (session_->failure()) return true;
+    ERR_clear_error();
+    char first;
+    std::size_t got = 0;
+    std::error_code error;
+    const int result = on_thread_stack([&] { return SSL_peek_ex(session_->ssl(), &first, sizeof first, &got); });
+    return result == 1 || !session_->wants_more(result, error) || session_->output_size() > 0;
+  }
+
   // Takes up to 16 KiB, and sends it. Returns the number of bytes taken. If an error keeps this call from sending them,
   // the next call sends them or fails with the same error. While a read has only a part of a message that changes the
   // keys, it takes nothing, with the error resource_unavailable_try_again: try again after that read.

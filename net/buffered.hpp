@@ -159,6 +159,10 @@ class buffered_reader {
 
   // The bytes in the buffer. Does not read. Never waits.
   [[nodiscard]] std::string_view buffered() const noexcept { return buffer_.bytes(); }
+  // Whether the buffer has bytes. Never waits.
+  [[nodiscard]] bool is_readable() const noexcept { return !buffered().empty(); }
+  // The stream below.
+  [[nodiscard]] Stream& next_layer() const noexcept { return from_; }
   // Waits until the buffer has at least `size` bytes, and returns all its bytes. Fewer only at the end of the stream.
   [[nodiscard]] std::string_view peek(std::size_t size = 1) { return ahead(size); }
   [[nodiscard]] std::string_view peek(std::size_t size, std::error_code& error) { return ahead(size, error); }

@@ -1,5 +1,5 @@
-// What has no awaitable keeps the stack while it waits, in a coroutine too: the calls of that table in
-// docs/coroutines.md.
+// What is called without co_await keeps the stack while it waits, in a coroutine too: above all the calls of the table
+// in docs/coroutines.md of those that have no awaitable.
 
 #include "select_awaitables.hpp"
 

@@ -218,6 +218,15 @@ inline void add_sockets(std::vector<awaitable_kind>& to) {
                       EXPECT_EQ(fds[1].ready, net::interest::read);
                     },
                     write)});
+  to.push_back({"buffered_reader", reads, true,
+                over<streams>(
+                    [](streams& of) -> task<> {
+                      net::buffered_reader in(of.near);
+                      co_await co_readable(in);
+                      EXPECT_EQ(in.peek(), "x");
+                      co_await co_readable(in);
+                    },
+                    write)});
 }
 
 inline std::vector<awaitable_kind> all_kinds() {

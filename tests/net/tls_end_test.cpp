@@ -1,7 +1,9 @@
 // What a tls_stream still does after its end of writing, a failed write, or the peer's end.
 
+#include "support/waiting.hpp"
 #include "tls_fixture.hpp"
 
+#include <ulexite/coroutine.hpp>
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/sync/when.hpp>
 
@@ -38,6 +40,37 @@ TEST_P(TlsEnd, ASecondEndOfWritingLosesNoData) {
     pair.client.shutdown_write();
     got += read_to_end(pair.client);
     EXPECT_TRUE(got == sent);
+  });
+}
+
+// It waits for the stream below only if there are no decrypted bytes, and no end.
+TEST_P(TlsEnd, ACoroutineWaitsUntilAReadWouldNot) {
+  in_runtime([] {
+    tls_pair pair(stream_pair::tcp(), trusting(), serving());
+    pair.below.left.expires_after(bound);
+    auto reads = spawn([&]() -> task<> {
+      net::buffered_reader in(pair.client);
+      char got;
+      for (const char expected : {'a', 'b', 'c'}) {
+        co_await co_readable(pair.client);
+        EXPECT_EQ(pair.client.read_some(&got, 1), 1u);
+        EXPECT_EQ(got, expected);
+      }
+      co_await co_readable(in);
+      EXPECT_EQ(in.read_line(), "line");
+      co_await co_readable(in);
+      EXPECT_EQ(in.read_line(), "rest");
+      co_await co_readable(in);
+      EXPECT_EQ(pair.client.read_some(&got, 1), 0u);
+      co_await co_readable(pair.client);
+    });
+    for (const char* part : {"ab", "c", "line\nrest\n"}) {
+      wait_until_others_wait();
+      pair.server.write(part);
+    }
+    wait_until_others_wait();
+    pair.server.shutdown_write();
+    reads.get();
   });
 }
 
