@@ -1,0 +1,160 @@
+// How often coroutines call operator new, once all is warm: for each frame, and for the timer of a wait with a time.
+
+#include "ways.hpp"
+
+#include <ulexite/net/tcp.hpp>
+
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+#if !ULEXITE_ASAN && !ULEXITE_TSAN
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* const memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] static void release(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+#endif
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+// With one worker each step comes in the same order every time.
+class CoAllocation : public OneRuntimeTest {
+ protected:
+  CoAllocation() : OneRuntimeTest(1) {}
+  void SetUp() override {
+    if (sanitized) GTEST_SKIP() << "the sanitizer brings its own operator new";
+  }
+
+  // Each round of body(rounds), a task, allocates `each` times. With optimization a compiler may leave frames out.
+  template <class F>
+  void expect_each(long each, F body) {
+    constexpr int rounds = 200;
+    const long all = rt().spawn([&]() -> task<long> {
+                           co_await body(rounds);
+                           const long before = allocations;
+                           co_await body(rounds);
+                           co_return allocations - before - 1;  // the frame of `body`
+                         })
+                         .get();
+#ifdef __OPTIMIZE__
+    EXPECT_LE(all, each * rounds);
+#else
+    EXPECT_EQ(all, each * rounds);
+#endif
+  }
+};
+
+TEST_F(CoAllocation, ATaskIsOneFrame) {
+  const auto nothing = []() -> task<> { co_return; };
+  expect_each(1, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) co_await nothing();
+  });
+  expect_each(1, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) {
+      auto child = co_spawn(nothing());
+      co_await co_get(child);
+    }
+  });
+}
+
+TEST_F(CoAllocation, AChannelNeedsNone) {
+  channel<int> buffered(16), there, back;
+  expect_each(0, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) {
+      co_await co_send(buffered, i);
+      EXPECT_EQ(co_await co_receive(buffered), i);
+    }
+  });
+  auto echoes = rt().spawn([&]() -> task<> {
+    while (const auto got = co_await co_receive(there)) co_await co_send(back, *got);
+  });
+  expect_each(0, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) {
+      co_await co_send(there, i);
+      EXPECT_EQ(co_await co_receive(back), i);
+    }
+  });
+  there.close();
+  echoes.get();
+}
+
+TEST_F(CoAllocation, ALockNeedsNone) {
+  mutex guard;
+  expect_each(0, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) const auto mine = co_await co_lock(guard);
+  });
+  std::atomic<bool> over{false};
+  auto competes = rt().spawn([&]() -> task<> {
+    while (!over) {
+      const auto mine = co_await co_lock(guard);
+      co_await co_yield_now();
+    }
+  });
+  expect_each(0, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) {
+      const auto mine = co_await co_lock(guard);
+      co_await co_yield_now();
+    }
+  });
+  over = true;
+  competes.get();
+}
+
+TEST_F(CoAllocation, AWaitWithATimeNeedsItsTimer) {
+  ulexite::event never, always(true);
+  expect_each(1, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) co_await co_sleep_for(1us);
+  });
+  expect_each(1, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) EXPECT_FALSE(co_await co_wait_for(never, 1us));
+  });
+  expect_each(0, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) EXPECT_TRUE(co_await co_wait_for(always, 1h));
+  });
+}
+
+TEST_F(CoAllocation, ASocketNeedsNone) {
+  int both[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both), 0);
+  auto here = net::tcp_stream::adopt(both[0]), there = net::tcp_stream::adopt(both[1]);
+  auto echoes = rt().spawn([&]() -> task<> {
+    for (char data;;) {
+      co_await co_readable(there);
+      if (co_await co_read_some(there, &data, 1) == 0) co_return;
+      co_await co_write(there, &data, 1);
+    }
+  });
+  expect_each(0, [&](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) {
+      char data = 'x';
+      co_await co_write(here, &data, 1);
+      EXPECT_EQ(co_await co_read_some(here, &data, 1), 1u);
+    }
+  });
+  here.close();
+  echoes.get();
+}
+
+TEST_F(CoAllocation, ACallElsewhereIsOneFrame) {
+  expect_each(1, [](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) EXPECT_EQ(co_await on_fiber([i] { return i; }), i);
+  });
+  expect_each(1, [](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) EXPECT_EQ(co_await co_blocking([i] { return i; }), i);
+  });
+}
+
+}  // namespace
