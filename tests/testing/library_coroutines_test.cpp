@@ -1,9 +1,10 @@
-// Channels and select under chosen schedules, with coroutines and fibers mixed.
+// Channels, select and calls in children under chosen schedules, with coroutines and fibers mixed.
 
 #include "library_kinds.hpp"
 
 #include <ulexite.hpp>
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -208,5 +209,45 @@ void select_sources() {  // a join, a stop, a permit and an event as cases
 }
 
 TEST(Library, SelectOfBothKindsAndSources) { explore_library(select_sources); }
+
+void calls_in_children() {  // the child of a call has ended when its task goes on, whatever has ended the wait
+  ux::event go;
+  int returned = 0;
+  const auto call = [&]() -> task<> {
+    int inside = 0;
+    std::exception_ptr why;
+    const auto use = [&] {
+      ++inside;
+      try {
+        go.wait();
+      } catch (...) {
+        const ux::shield to_the_end;
+        ux::this_fiber::sleep_for(some_time());
+        --inside;
+        throw;
+      }
+      --inside;
+    };
+    try {
+      const ux::deadline_scope limit(some_time());
+      co_await ux::on_fiber(use);
+      ++returned;
+    } catch (...) {
+      why = std::current_exception();
+    }
+    expect(inside == 0, "the child has not ended");
+    if (why) std::rethrow_exception(why);
+  };
+  std::vector<ux::join_handle<bool>> callers;
+  for (int i = 0; i < 2; ++i) callers.push_back(start([&] { return to_its_end_or_stop(call()); }));
+  if (choose(2)) callers[choose(2)].request_stop();
+  if (choose(2)) ux::this_fiber::sleep_for(some_time());
+  go.set();
+  int ended = 0;
+  for (auto& each : callers) ended += each.get();
+  expect(ended == returned, "the results of the calls");
+}
+
+TEST(Library, CallsInChildrenOfBothKinds) { explore_library(calls_in_children); }
 
 }  // namespace
