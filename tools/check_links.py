@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks the links between the project's Markdown pages: each must name an existing file, and an existing heading of it.
 
-Paths in backticks, as `net/tcp.hpp`, must exist too; and in a table with the columns "function" and "file" each
-function must occur in one of the files of its row. Addresses of other sites are not looked up. Prints what is
+Paths in backticks, as `net/tcp.hpp`, must exist too; in a table with the columns "function" and "file" each function
+must occur in one of the files of its row; and in a column "proven by" a `Suite.Test` must be in tests/, and a
+`function_of_a_script` in one of the row's files. Addresses of other sites are not looked up. Prints what is
 wrong, and then ends with status 1.
 """
 
@@ -48,8 +49,29 @@ def misplaced(page):
                     yield f"{page.relative_to(ROOT)}:{number}: {name} is not in {cells[columns[1]]}"
 
 
+def unproven(page):
+    """Of columns "proven by": the tests that do not exist."""
+    column = None
+    for number, line in prose(page):
+        cells = [cell.strip() for cell in line.split("|")]
+        if "proven by" in cells:
+            column = cells.index("proven by")
+            tests = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").glob("*/*.cpp"))
+        elif not line.startswith("|"):
+            column = None
+        elif column:
+            scripts = "".join((ROOT / path).read_text(encoding="utf-8") for path in PATH.findall(cells[column]) if path.endswith(".py"))
+            for suite, test in re.findall(r"`(\w+)\.(\w+)`", cells[column]):
+                if not re.search(rf"TEST(_F|_P)?\({suite}, {test}\)", tests):
+                    yield f"{page.relative_to(ROOT)}:{number}: no test {suite}.{test}"
+            for name in re.findall(r"`([a-z]\w*)`", cells[column]) if scripts else []:
+                if f"def {name}(" not in scripts:
+                    yield f"{page.relative_to(ROOT)}:{number}: no function {name}"
+
+
 def broken(page):
     yield from misplaced(page)
+    yield from unproven(page)
     for number, line in prose(page):
         for path in PATH.findall(line):
             if not page.name.startswith("CHANGELOG") and not [*ROOT.glob(path.rstrip("/.")), *ROOT.glob(path + ".cpp")] and "/x" not in path:

@@ -25,6 +25,20 @@ def find_package():
 
 
 @row("quick")
+def other_versions():
+    """A project that asks for an earlier or a later second number finds no package; one that asks for this one does."""
+    major, minor, _ = map(int, version.split("."))
+    for asked in f"{major}.{minor}", version, f"{major}.{minor - 1}", f"{major}.{minor + 1}":
+        folder = scratch("other_versions")
+        (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(asks LANGUAGES CXX)\n"
+                                               f"find_package(ulexite {asked} CONFIG REQUIRED)\n")
+        refused = not version.startswith(asked)
+        output = configure(folder / "build", f"-DCMAKE_PREFIX_PATH={stage}", of=folder, fails=refused)
+        if refused:
+            one_sentence(output, f'compatible with requested version "{asked}"')
+
+
+@row("quick")
 def makefiles():
     """A machine without Ninja."""
     project(scratch("makefiles"), f"-DCMAKE_PREFIX_PATH={stage}", using="Unix Makefiles", programs=["explore"])

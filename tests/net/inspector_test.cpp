@@ -4,6 +4,9 @@
 
 #include <ulexite/interop/inspector.hpp>
 
+#include <atomic>
+#include <thread>
+
 namespace {
 
 using namespace ulexite;
@@ -21,6 +24,7 @@ class Inspector : public testing::Test {
     std::string answer;
     run([&] {
       auto stream = net::tcp_stream::connect(from.endpoint());
+      stream.expires_after(bound);
       stream.write(requests);
       char part[4096];
       for (std::size_t got; (got = stream.read_some(part, sizeof part)) > 0;) answer.append(part, got);
@@ -68,6 +72,22 @@ TEST_F(Inspector, AnswersHeadWithoutABody) {
   EXPECT_NE(answers.find("\r\nAllow: GET\r\n"), std::string::npos) << answers;
   const std::string after_head = answers.substr(answers.find("\r\n\r\n") + 4);
   EXPECT_TRUE(after_head.starts_with("HTTP/1.1 200 ")) << answers;
+}
+
+TEST_F(Inspector, AnswersWhileAllWorkersAreStuck) {
+  const inspector page(watched_, {.port = 0});
+  std::atomic<bool> stuck{false}, enough{false};
+  auto hog = watched_.spawn([&] {
+    stuck = true;
+    while (!enough) {
+    }
+  });
+  while (!stuck) std::this_thread::yield();
+  EXPECT_NE(get(page, "/metrics").find("\nulexite_fibers_live 1\n"), std::string::npos);
+  EXPECT_NE(get(page, "/dump.json").find("\"fibers_live\":1"), std::string::npos);
+  EXPECT_FALSE(hog.done());
+  enough = true;
+  hog.join();
 }
 
 TEST_F(Inspector, CountsLongWaitsIfItIsAsked) {

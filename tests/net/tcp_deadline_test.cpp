@@ -101,6 +101,28 @@ TEST_P(TcpDeadline, AStopIsACodeToo) {
   });
 }
 
+TEST_P(TcpDeadline, AWriteThatIsCutTellsWhatItHasWritten) {
+  in_runtime([] {
+    const std::string text(10'000'000, 'x');  // more than the socket takes
+    for (const bool late : {false, true}) {
+      auto pair = stream_pair::unix_sockets();
+      std::size_t written = 0;
+      auto writer = spawn([&] {
+        const deadline_scope limit(late ? 50ms : 1h);
+        std::error_code error;
+        written = pair.left.write(text, error);
+        EXPECT_EQ(error, late ? errc::deadline_exceeded : errc::cancelled);
+      });
+      char first = 0;
+      EXPECT_EQ(pair.right.read_some(&first, 1), 1u) << "it has begun";
+      if (!late) writer.request_stop();
+      writer.get();
+      pair.left.close();
+      EXPECT_EQ(read_all(pair.right).size() + 1, written);
+    }
+  });
+}
+
 TEST_P(TcpDeadline, AShieldHidesBoth) {
   in_runtime([] {
     auto pair = stream_pair::unix_sockets();
