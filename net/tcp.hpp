@@ -106,7 +106,8 @@ class tcp_stream : public socket_base {
   }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
-  // at the end of the stream. For size 0 it returns 0 without a wait.
+  // at the end of the stream. For size 0 it returns 0 without a wait. A read ends at urgent data (MSG_OOB), and the
+  // next one reads what is behind them. No option gives that up for a cheaper read: the peer decides what it sends.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
   // Reads as above into several buffers, in their order. Uses at most 1024 of them.
