@@ -212,9 +212,10 @@ class race {
   race(const race&) = delete;
   race& operator=(const race&) = delete;
 
-  // Starts a fiber that calls `call`; make(value) makes the Result.
+  // Starts a fiber that calls `call`; make(value) makes the Result. Returns nothing: `auto` lets clang read the body
+  // together with the caller's, and so name the program's line with the refusal.
   template <class Call, class Make>
-  void start(Call call, Make make) {
+  auto start(Call call, Make make) {
     static_assert(!makes_coroutine<Call&>,
                   "when_any would drop a coroutine before it runs: pass the handles that co_spawn returns");
     spawn_access::start(group_, {.where = where_}, [this, call = std::move(call), make]() mutable { run(call, make); });
