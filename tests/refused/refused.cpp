@@ -93,3 +93,11 @@ ux::task<> no_awaitables(ux::join_handle<>& handle, ux::mutex& mutex, ux::task<>
 void accepted() {
   ux::spawn([] {});  // ACCEPTED: its fiber goes on by itself
 }
+
+void former_names(int fd, const ux::runtime_metrics& numbers) {
+  ux::net::wait_readable(fd);                        // REFUSED: use wait_fd(fd, interest::read)
+  (void)ux::net::tcp_stream::connect("host", 80);    // REFUSED: use connect(net::address(host, port), options, ...)
+  const ux::migration_guard pinned;                  // REFUSED: use no_migration_scope
+  const ux::file read("name", ux::os::open_mode{});  // REFUSED: use ulexite::os::file
+  (void)numbers.rescued_wakeups;                     // REFUSED: use lost_wakeups
+}

@@ -32,8 +32,8 @@ def errors_of(output):
 
 
 source = here / "refused.cpp"
-status, output = compile_text("c++20", str(source), "-Werror=unused-result", "-Werror=unused-value",
-                              "-fmax-errors=0" if "clang" not in compiler else "-ferror-limit=0")
+warnings = [f"-Werror={each}" for each in ("unused-result", "unused-value", "deprecated-declarations")]
+status, output = compile_text("c++20", str(source), *warnings, "-fmax-errors=0" if "clang" not in compiler else "-ferror-limit=0")
 if status == 0:
     failures.append("refused.cpp compiles")
 for number, line in enumerate(source.read_text().splitlines(), 1):
