@@ -6,9 +6,10 @@
 // half, and continues the coroutine.
 //
 // So nobody can resume a coroutine that has not yet returned from its await_suspend, as nobody resumes a fiber whose
-// context is not saved.
+// context is not saved. Checked by tests/model/coroutine_model.cpp.
 
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/fiber_state.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
@@ -16,6 +17,7 @@
 
 #include <coroutine>
 #include <cstdint>
+#include <utility>
 
 namespace ulexite::detail {
 
@@ -86,6 +88,18 @@ class stackless_wait {
 
  private:
   friend class scheduler;
+  // Publishes the wait of a fiber that no longer needs its stack. False: the fiber need not wait, and the caller makes
+  // it runnable. The order is that of scheduler::complete_switch. The fiber may run elsewhere from the commit on, and
+  // this wait may be gone, so what is needed later is read before.
+  [[nodiscard]] bool publish(fiber_state& state, wait_word& word) noexcept {
+    const bool yields = std::exchange(yields_, false);
+    const bool prepared = prepared_, cancellable = cancellable_;
+    spin_lock* const held = yields ? nullptr : held_;
+    state.unstacked();
+    const bool waits = !yields && word.commit(prepared, cancellable);
+    if (held) held->unlock();
+    return waits;
+  }
   // As suspend.hpp describes it: with its timer, and without a stop that a shield hides.
   [[nodiscard]] wait_mode mode_now() const noexcept {
     const wait_mode heard = mode().cancellable_if(cancellable_);

@@ -184,12 +184,10 @@ wake_reason scheduler::switch_to_next(spin_lock* held, bool prepared, wait_mode 
   return self.agent().word.reason();
 }
 
-// Nothing of the coroutine is on the stack, so the wait is committed here, in the order of complete_switch, without a
-// switch: stack_main starts the next fiber in place. Once the fiber can run elsewhere, neither it nor its wait is used.
+// Nothing of the coroutine is on the stack, so the wait is published here, without a switch: stack_main starts the next
+// fiber in place. Once the fiber can run elsewhere, neither it nor its wait is used.
 void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
-  const bool yields = std::exchange(wait.yields_, false);
-  const bool prepared = wait.prepared_, cancellable = wait.cancellable_;
-  spin_lock* const held = yields ? nullptr : wait.held_;
+  const bool yields = wait.yields_;
   const wait_mode mode = wait.mode_now();
   if (traced()) [[unlikely]]
     record_left_stack(self, mode, yields);
@@ -203,10 +201,7 @@ void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
     self.run = dispatch_bound;
   set_running(nullptr);
   perturb();
-  self.state.unstacked();
-  const bool waits = !yields && self.agent().word.commit(prepared, cancellable);
-  if (held) held->unlock();
-  if (!waits) add(self);
+  if (!wait.publish(self.state, self.agent().word)) add(self);
 }
 
 // A fiber that is alone continues without a switch, unless the pace requires maintenance. It still begins a new

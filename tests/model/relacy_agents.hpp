@@ -128,7 +128,7 @@ class fiber : public ulexite::detail::agent {
     if (word.cancel()) resume();
   }
   // By the claimer that won, once.
-  void resume() {
+  virtual void resume() {
     RL_ASSERT(int(context_($)) == 1);
     std::unique_lock lock(mutex_);
     RL_ASSERT(!runnable_);
@@ -156,6 +156,13 @@ class fiber : public ulexite::detail::agent {
     return word.reason();
   }
 
+ protected:
+  void set_timer(bool armed) {
+    std::unique_lock lock(timer_mutex_);
+    armed_ = armed;
+    timer_changed_.notify_all();
+  }
+
  private:
   static inline fiber* of_thread[16] = {};
 
@@ -169,11 +176,6 @@ class fiber : public ulexite::detail::agent {
     std::unique_lock lock(mutex_);
     while (!runnable_) changed_.wait(lock);
     runnable_ = false;
-  }
-  void set_timer(bool armed) {
-    std::unique_lock lock(timer_mutex_);
-    armed_ = armed;
-    timer_changed_.notify_all();
   }
 
   rl::var<int> context_;  // 1 while it is saved
