@@ -13,9 +13,9 @@
 //   a user that passes is counted in `passing`, or has its node in the queue
 //   orphaned_         implies  closed_: the last user to leave deletes the object
 //
-// The descriptor is registered once, at the first wait of a fiber, and until the socket is closed. The source belongs to
-// that fiber's runtime. Plain threads, and fibers of other runtimes, wait without it (the `guests`): a close wakes them
-// by shutting the connection down.
+// The descriptor is registered once, at the first wait of a fiber, and until the socket is closed. The source belongs
+// to that fiber's runtime. Plain threads, and fibers of other runtimes, wait without it (the `guests`): a close wakes
+// them by shutting the connection down.
 //
 // State
 //   expiry_   a setting; nothing else depends on it.

@@ -161,8 +161,8 @@ class parker {
     return idle_.end_search();
   }
 
-  // Called by a worker that has polled and goes on to run fibers. An eager one is a bad poller: if no worker watches the
-  // event loop, another should. The end of a search has the same rule.
+  // Called by a worker that has polled and goes on to run fibers. An eager one is a bad poller: if no worker watches
+  // the event loop, another should. The end of a search has the same rule.
   void pass_poller_on(bool eager) noexcept {
     if (eager && nobody_polls()) wake_one();
   }
