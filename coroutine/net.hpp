@@ -74,6 +74,7 @@ struct socket_operations {
                      : net::tcp_stream::send_some(*on, {&rest, 1}, deadline, error);
         done += more;
         if (error || !whole || done == size) break;
+        spend_budget();  // the peer may be as fast as this loop
       }
       return done;
     };
