@@ -1,5 +1,6 @@
 // How often coroutines call operator new, once all is warm: for each frame, and for the timer of a wait with a time.
 
+#include "../sync/allocation_fixture.hpp"
 #include "ways.hpp"
 
 #include <ulexite/net/tcp.hpp>
@@ -10,9 +11,7 @@
 #include <mutex>
 #include <new>
 
-namespace {
-std::atomic<long> allocations{0};
-}
+using ulexite::test::allocations;
 
 #if !ULEXITE_ASAN && !ULEXITE_TSAN
 void* operator new(std::size_t size) {
