@@ -39,8 +39,8 @@ struct socket_operations {
   template <class Attempt, class Finish>
   class call final : public socket_wait {
    public:
-    call(socket* on, bool reads, Attempt attempt, Finish finish, bool edge_is_enough = false) noexcept
-        : socket_wait(on, reads, edge_is_enough), attempt_(std::move(attempt)), finish_(std::move(finish)) {}
+    call(socket* on, bool reads, Attempt attempt, Finish finish) noexcept
+        : socket_wait(on, reads), attempt_(std::move(attempt)), finish_(std::move(finish)) {}
     auto result() {
       rethrow();
       return finish_(error_, value_);
@@ -207,7 +207,7 @@ task<> co_readable(Stream& of) {
 }
 
 // As udp_socket::receive_from, receive, send_to and send. A send_to over Unix sockets keeps the stack while it waits.
-// Of several fibers that receive, or send, at one socket, only the first that waits gives its stack up.
+// Of several fibers that receive, or send, at one socket, at most one gives its stack up.
 [[nodiscard]] inline auto co_receive_from(net::udp_socket& at, void* into, std::size_t size, net::endpoint& from) {
   return detail::socket_operations::receive(at, into, size, &from);
 }

@@ -44,12 +44,12 @@ bool socket_wait::attempt_or_wait(agent& self) {
     attempt(socket::never_wait);
     if (error_ != std::errc::resource_unavailable_try_again) return true;
     if (wait_for_edge(self)) return false;
-    if (error_) return true;
+    if (error_ || done_) return true;
   }
 }
 
-// False: it is ready, perhaps, or has failed. As socket::wait, of which it uses the form that keeps the stack where the
-// runtime's event loop does not watch the socket, or another has the turn at a shared one.
+// False: it is ready, perhaps, or has failed, or is done. As socket::wait. Where the runtime's event loop does not watch
+// the socket, or another has the turn at a shared one, the operation is made here, and keeps the stack.
 bool socket_wait::wait_for_edge(agent& self) {
   check_may_wait(self, wait_mode::kind_of(mode().bits));
   if (needs_timer(self, deadline_)) provide_timer();
@@ -64,8 +64,10 @@ bool socket_wait::wait_for_edge(agent& self) {
     may_watch = on_->loop_ == loop && on_->user_of(towards_) == &self;
   }
   if (error_ || !may_watch) {
-    if (!error_) error_ = on_->wait(towards_, deadline_);
-    use_edge();
+    leave_socket();
+    if (error_) return false;
+    attempt(deadline_);  // here, because who leaves gives up the turn
+    done_ = true;
     return false;
   }
   tie<wake_reason::notified>(event_in(edge_), self);

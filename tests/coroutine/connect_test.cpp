@@ -156,6 +156,33 @@ TEST_P(CoConnect, DatagramsGoBackToTheirSenders) {
   });
 }
 
+// Only one watches the socket. The others keep their stacks, and must not pass its turn round.
+TEST_P(CoConnect, SeveralThatReceiveAtOneSocketSleep) {
+  in_runtime([] {
+    net::udp_socket at(loopback()), by(loopback());
+    std::atomic<int> got{0};
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 5; ++i)
+      all.push_back(spawn([&]() -> task<> {
+        char data[10];
+        net::endpoint from;
+        for (;;) {
+          co_await co_receive_from(at, data, sizeof data, from);
+          ++got;
+        }
+      }));
+    let_others_run();
+    by.send_to("x", 1, at.local_endpoint());
+    while (got == 0) this_fiber::sleep_for(1ms);
+    const auto before = current_runtime().metrics().dispatches;
+    this_fiber::sleep_for(20ms);
+    EXPECT_LT(current_runtime().metrics().dispatches - before, 500u);
+    for (auto& each : all) each.request_stop();
+    for (auto& each : all) each.join();
+    EXPECT_EQ(got, 1);
+  });
+}
+
 TEST_P(CoConnect, DatagramsFailAsTheirFunctionsDo) {
   in_runtime([] {
     net::udp_socket here(loopback()), there(loopback()), none;
