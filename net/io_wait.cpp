@@ -167,7 +167,7 @@ class watched_fds {
   // socket::wait_for_edge. An edge that ended no wait stays remembered in its source, and ends the next wait early,
   // once.
   [[nodiscard]] bool prepare(agent& self) {
-    if (watches_.empty()) open(*self.fiber().runtime().loop);
+    if (watches_.empty()) open(*calling_runtime()->loop);
     self.word.prepare();
     bool all_armed = true;
     for (fd_watch& each : watches_) all_armed &= each.arm(self);

@@ -3,10 +3,12 @@
 #include "descriptor_ends.hpp"
 #include "net_fixture.hpp"
 
+#include <ulexite/runtime/jobs.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
 #include <sys/eventfd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -171,6 +173,21 @@ TEST_P(IoWait, ClosedDescriptorIsAnError) {
     }
     EXPECT_EQ(code_of([] { net::wait_fd(54321, net::interest::write); }), std::errc::bad_file_descriptor);
   });
+}
+
+void wait_in_a_job() {
+  runtime rt({.threads = 2});
+  rt.run([] {
+    static job waits;
+    waits.run = [](job*) noexcept { net::wait_fd(::eventfd(0, EFD_NONBLOCK), net::interest::read); };
+    schedule(waits);
+    for (;;) this_fiber::yield();
+  });
+}
+
+TEST(IoWaitDeathTest, InAJobIsAReportedBug) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(wait_in_a_job(), testing::KilledBySignal(SIGABRT), "BUG: a job or a stop callback waits");
 }
 
 TEST(IoWaitOnAPlainThread, IsBoundedByTheThreadsDeadline) {
