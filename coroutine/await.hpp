@@ -12,7 +12,6 @@
 #include <coroutine>
 #include <exception>
 #include <functional>
-#include <new>
 #include <optional>
 #include <source_location>
 #include <stop_token>
@@ -109,9 +108,26 @@ template <class F, class Resume = resume_inline>
   return detail::fiber_call<F, Resume>(in, std::move(function), std::move(resume_by));
 }
 
+namespace detail {
+
+// Meanwhile the caller's deadline ends no wait; a request to stop does.
+class deadline_pause {
+ public:
+  deadline_pause() noexcept : self_(this_agent()), deadline_(std::exchange(self_.deadline, no_deadline)) {}
+  deadline_pause(const deadline_pause&) = delete;
+  deadline_pause& operator=(const deadline_pause&) = delete;
+  ~deadline_pause() { self_.deadline = deadline_; }
+
+ private:
+  agent& self_;
+  const std::int64_t deadline_;
+};
+
+}  // namespace detail
+
 // For tasks: calls f in a child fiber, where it may block, and results in its result or its exception. Meanwhile the
 // task has no stack. It is the way without the stack for each call that waits and has no awaitable. The child has the
-// deadline of the task, and gets its request to stop. What f does about these is the result, because the task always
+// deadline and the shield of the task, and gets its request to stop. What f does about these is the result, because the task always
 // waits for the child's end. A cancellation point before the child starts. Throws as spawn. Awaited on a plain thread,
 // it is an ordinary call.
 template <std::invocable F, class R = std::invoke_result_t<F>>
@@ -120,14 +136,20 @@ task<R> on_fiber(F function, std::source_location where = std::source_location::
   detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
   detail::throw_if_stopped();
   if (!detail::this_task()) co_return std::move(function)();
-  join_handle<R> child = spawn(std::move(function), where);
+  const auto call = [&, shielded = detail::this_agent().shielded]() -> R {
+    std::optional<shield> as_the_task;
+    if (shielded) as_the_task.emplace();
+    return std::move(function)();
+  };
+  join_handle<R> child = spawn(call, where);
   detail::task& joined = detail::handle_access::task_of(child, "join");
-  try {
-    co_await detail::wait_without_end<detail::join_wait>(detail::wait_kind::join, &joined, joined);
-  } catch (const deadline_exceeded&) {  // the child has the deadline too
-  } catch (const operation_cancelled&) {
-    child.request_stop();
-  } catch (const std::bad_alloc&) {  // for the timer of the deadline
+  {
+    const detail::deadline_pause until_the_child_ends;  // which has the deadline
+    try {
+      co_await detail::wait_without_end<detail::join_wait>(detail::wait_kind::join, &joined, joined);
+    } catch (const operation_cancelled&) {
+      child.request_stop();
+    }
   }
   co_return co_await co_get(child);
 }

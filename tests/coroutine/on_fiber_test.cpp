@@ -141,4 +141,43 @@ TEST_P(CoOnFiber, StopsRaceWithTheEnd) {
   EXPECT_GT(returned, 0);
 }
 
+TEST_P(CoOnFiber, AStopAfterTheDeadlineReachesTheChild) {
+  std::atomic<bool> late{false};
+  auto waits = start([&]() -> task<> {
+    const deadline_scope limit(1ms);
+    co_await on_fiber([&] {
+      EXPECT_THROW(this_fiber::sleep_for(1h), deadline_exceeded);
+      late = true;
+      while (!this_fiber::stop_requested()) this_fiber::yield();
+    });
+  });
+  wait_until([&] { return late.load(); });
+  waits.request_stop();
+  waits.join();
+}
+
+TEST_P(CoOnFiber, TheShieldOfTheTaskIsThatOfTheChild) {
+  ulexite::event go;
+  std::atomic<bool> to_its_end{false};
+  auto waits = start_until_it_waits([&]() -> task<> {
+    const shield cleaning_up;
+    co_await on_fiber([&] {
+      go.wait();
+      to_its_end = true;
+    });
+  });
+  rt().request_stop();
+  go.set();
+  waits.join();
+  EXPECT_TRUE(to_its_end);
+}
+
+TEST_P(CoOnFiber, TheFunctionGetsNoArgument) {
+  finish([]() -> task<> {
+    const auto count = [](auto&&... given) { return sizeof...(given); };
+    EXPECT_EQ(co_await on_fiber(count), 0u);
+    EXPECT_EQ(co_await co_blocking(count), 0u);
+  });
+}
+
 }  // namespace
