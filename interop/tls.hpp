@@ -97,7 +97,7 @@ class tls_stream {
       std::size_t got = 0;
       {
         const std::lock_guard lock(state_);
-        if ((error = session_->failure())) return 0;
+        if ((error = session_->failure())) break;
         ERR_clear_error();
         const int result = on_thread_stack([&] { return SSL_read_ex(session_->ssl(), data, size, &got); });
         if (result == 1) return got;

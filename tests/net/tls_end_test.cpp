@@ -74,6 +74,25 @@ TEST_P(TlsEnd, ACoroutineWaitsUntilAReadWouldNot) {
   });
 }
 
+TEST_P(TlsEnd, AFailureThatReadableHasMetIsToldToThePeer) {
+  in_runtime([] {
+    tls_pair pair(stream_pair::tcp(), trusting(), serving());
+    pair.below.left.expires_after(bound);
+    pair.client.write("good");
+    pair.below.left.write(std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x'));  // a record that is none
+    spawn([&]() -> task<> {
+      EXPECT_EQ(read_once(pair.server), "good");
+      co_await co_readable(pair.server);
+      EXPECT_THROW(read_once(pair.server), std::system_error);
+      pair.below.right.shutdown_write();
+    }).get();
+    char got;
+    std::error_code told;
+    pair.client.read_some(&got, 1, told);
+    EXPECT_NE(told.message().find("alert"), std::string::npos) << told.message();
+  });
+}
+
 TEST_P(TlsEnd, ReadsContinueAfterAnExpiredWrite) {
   in_runtime([] {
     tls_pair pair(stream_pair::tcp(), trusting(), serving());
