@@ -25,9 +25,9 @@ decltype(auto) awaiter_of(Awaitable&& of) {
   }
 }
 template <class Awaitable>
-concept has_awaiter = requires(Awaitable&& of) { awaiter_of(std::forward<Awaitable>(of)).await_ready(); };
-template <class Awaitable>
 using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
+template <class Awaitable>
+concept has_awaiter = requires(std::remove_reference_t<awaiter_type<Awaitable>>& awaiter) { awaiter.await_ready(); };
 
 // A coroutine that stands for a waiter: when it is resumed, it calls fire(), once. Its frame is in this object if it
 // fits. A frame made by hand of two function pointers would be smaller, but clang calls a frame's functions by a

@@ -101,6 +101,18 @@ TEST_P(Foreign, AwaitablesGiveTheirResults) {
   }
 }
 
+// As the language does: the operand may be a temporary, its awaiter is a variable.
+struct only_as_a_variable {
+  [[nodiscard]] bool await_ready() & noexcept { return true; }
+  void await_suspend(std::coroutine_handle<>) & noexcept { ADD_FAILURE(); }
+  [[nodiscard]] int await_resume() & noexcept { return 3; }
+};
+
+TEST_P(Foreign, AnAwaiterIsCalledAsAVariable) {
+  EXPECT_EQ(finish([]() -> task<int> { co_return co_await only_as_a_variable(); }), 3);
+  EXPECT_EQ(await(only_as_a_variable()), 3);
+}
+
 TEST_P(Foreign, AwaitWorksInFibersAndOnThreads) {
   for (const form how : forms) {
     std::vector<std::jthread> threads;
