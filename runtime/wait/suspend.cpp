@@ -1,9 +1,9 @@
 // How an agent waits and is resumed. The caller of a suspend function passes the lock of the queue that the agent is
 // in; without one it has prepared the agent's word. The function returns the reason, when the wait was claimed. The
 // layers, from the outside:
-//   suspend            called by the primitives; the common case goes straight to the worker.
+//   suspend_and_unlock, suspend_prepared   called by the primitives; the common case goes straight to the worker.
 //   suspend_bounded    adds the agent's own deadline, and a shield; distinguishes fibers, plain threads and jobs.
-//   suspend_with_timer, suspend_thread, scheduler::suspend   do it.
+//   suspend_with_timer, suspend_thread, scheduler::switch_to_next   do it.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
