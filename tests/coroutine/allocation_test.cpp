@@ -37,17 +37,24 @@ class CoAllocation : public OneRuntimeTest {
     if (sanitized) GTEST_SKIP() << "the sanitizer brings its own operator new";
   }
 
-  // Each round of body(rounds), a task, allocates `each` times. With optimization a compiler may leave frames out.
+  static constexpr int rounds = 200;
+
+  // How often body(rounds), a task, allocates.
+  template <class F>
+  long count(F body) {
+    return rt()
+        .spawn([&]() -> task<long> {
+          co_await body(rounds);
+          const long before = allocations;
+          co_await body(rounds);
+          co_return allocations - before - 1;  // the frame of `body`
+        })
+        .get();
+  }
+  // Each round allocates `each` times. With optimization a compiler may leave frames out.
   template <class F>
   void expect_each(long each, F body) {
-    constexpr int rounds = 200;
-    const long all = rt().spawn([&]() -> task<long> {
-                           co_await body(rounds);
-                           const long before = allocations;
-                           co_await body(rounds);
-                           co_return allocations - before - 1;  // the frame of `body`
-                         })
-                         .get();
+    const long all = count(body);
 #ifdef __OPTIMIZE__
     EXPECT_LE(all, each * rounds);
 #else
@@ -113,16 +120,30 @@ TEST_F(CoAllocation, ALockNeedsNone) {
 }
 
 TEST_F(CoAllocation, AWaitWithATimeNeedsItsTimer) {
-  ulexite::event never, always(true);
-  expect_each(1, [&](int rounds) -> task<> {
-    for (int i = 0; i < rounds; ++i) co_await co_sleep_for(1us);
+  auto_reset_event asked, answered;
+  ulexite::event always(true);
+  auto answers = rt().spawn([&]() -> task<> {
+    for (;;) {
+      co_await co_wait(asked);
+      answered.set();
+    }
   });
   expect_each(1, [&](int rounds) -> task<> {
-    for (int i = 0; i < rounds; ++i) EXPECT_FALSE(co_await co_wait_for(never, 1us));
+    for (int i = 0; i < rounds; ++i) {
+      asked.set();
+      EXPECT_TRUE(co_await co_wait_for(answered, 1h));
+    }
   });
   expect_each(0, [&](int rounds) -> task<> {
     for (int i = 0; i < rounds; ++i) EXPECT_TRUE(co_await co_wait_for(always, 1h));
   });
+  const long sleeps = count([](int rounds) -> task<> {
+    for (int i = 0; i < rounds; ++i) co_await co_sleep_for(100us);
+  });
+  EXPECT_GT(sleeps, 0);
+  EXPECT_LE(sleeps, rounds);  // a time that is over at once needs none
+  answers.request_stop();
+  answers.join();
 }
 
 TEST_F(CoAllocation, ASocketNeedsNone) {
