@@ -125,11 +125,11 @@ class deadline_pause {
 
 }  // namespace detail
 
-// For tasks: calls f in a child fiber, where it may block, and results in its result or its exception. Meanwhile the
-// task has no stack. It is the way without the stack for each call that waits and has no awaitable. The child has the
-// deadline and the shield of the task, and gets its request to stop. What f does about these is the result, because the task always
-// waits for the child's end. A cancellation point before the child starts. Throws as spawn. Awaited on a plain thread,
-// it is an ordinary call.
+// For tasks: calls f in a child fiber, where it may block, and results in its result or its exception. Meanwhile
+// the task has no stack. It is the way without the stack for each call that waits and has no awaitable. The child
+// has the deadline and the shield of the task, and gets its request to stop. What f does about these is the result,
+// because the task always waits for the child's end. A cancellation point before the child starts. Throws as spawn.
+// Awaited on a plain thread, it is an ordinary call.
 template <std::invocable F, class R = std::invoke_result_t<F>>
 task<R> on_fiber(F function, std::source_location where = std::source_location::current()) {
   static_assert(!detail::is_coroutine<R>, "on_fiber calls a function: await a task itself");

@@ -48,8 +48,8 @@ bool socket_wait::attempt_or_wait(agent& self) {
   }
 }
 
-// False: it is ready, perhaps, or has failed, or is done. As socket::wait. Where the runtime's event loop does not watch
-// the socket, or another has the turn at a shared one, the operation is made here, and keeps the stack.
+// False: it is ready, perhaps, or has failed, or is done. As socket::wait. Where the runtime's event loop does not
+// watch the socket, or another has the turn at a shared one, the operation is made here, and keeps the stack.
 bool socket_wait::wait_for_edge(agent& self) {
   check_may_wait(self, wait_mode::kind_of(mode().bits));
   if (needs_timer(self, deadline_)) provide_timer();
