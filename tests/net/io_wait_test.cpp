@@ -186,7 +186,7 @@ void wait_in_a_job() {
 }
 
 TEST(IoWaitDeathTest, InAJobIsAReportedBug) {
-  use_threadsafe_death_tests();
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(wait_in_a_job(), testing::KilledBySignal(SIGABRT), "BUG: a job or a stop callback waits");
 }
 
