@@ -9,7 +9,6 @@
 // context is not saved. Checked by tests/model/coroutine_model.cpp.
 
 #include <ulexite/base/spin_lock.hpp>
-#include <ulexite/fiber/fiber_state.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
@@ -90,8 +89,9 @@ class stackless_wait {
   friend class scheduler;
   // Publishes the wait of a fiber that no longer needs its stack. False: the fiber need not wait, and the caller makes
   // it runnable. The order is that of scheduler::complete_switch. The fiber may run elsewhere from the commit on, and
-  // this wait may be gone, so what is needed later is read before.
-  [[nodiscard]] bool publish(fiber_state& state, wait_word& word) noexcept {
+  // this wait may be gone, so what is needed later is read before. State is fiber_state, of a layer unknown here.
+  template <class State>
+  [[nodiscard]] bool publish(State& state, wait_word& word) noexcept {
     const bool yields = std::exchange(yields_, false);
     const bool prepared = prepared_, cancellable = cancellable_;
     spin_lock* const held = yields ? nullptr : held_;
