@@ -5,7 +5,7 @@
 
 #include <ulexite/coroutine/operation.hpp>
 #include <ulexite/coroutine/task.hpp>
-#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/fds_wait.hpp>
 #include <ulexite/net/socket/socket_wait.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/net/udp.hpp>

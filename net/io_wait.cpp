@@ -1,5 +1,6 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/net/fds_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/socket/fd_wait.hpp>
 #include <ulexite/runtime/wait/current.hpp>

@@ -17,15 +17,12 @@
 // the descriptors if one is not open, or if the system refuses to watch it. A limit is a duration, or a point in time
 // of any clock.
 
-#include <ulexite/runtime/wait/stackless_wait.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <system_error>
 
 namespace ulexite::net {
 
@@ -51,29 +48,6 @@ struct fd_interest {
 }  // namespace ulexite::net
 
 namespace ulexite::detail {
-
-class watched_fds;
-
-// A wait for any of the descriptors, until `deadline`, with a stack or without it.
-class fds_wait : public stackless_wait {
- public:
-  fds_wait(std::span<net::fd_interest> fds, std::int64_t deadline) noexcept;
-  ~fds_wait() override;
-  [[nodiscard]] bool ready(agent& self);
-  void block();
-  // The number of ready ones; 0 if the deadline passed first.
-  std::size_t result() const;
-
- private:
-  std::error_code attempt_or_wait(agent& self);
-  [[nodiscard]] bool resumed(agent& self) noexcept override;
-
-  const std::span<net::fd_interest> fds_;
-  const std::int64_t deadline_;
-  std::error_code error_;
-  bool waits_ = false;
-  std::unique_ptr<watched_fds> watched_;
-};
 
 // Returns the number of ready ones; 0 if the deadline passed first.
 std::size_t wait_for_fds(std::span<net::fd_interest> fds, std::int64_t deadline);
