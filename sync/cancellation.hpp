@@ -7,7 +7,7 @@
 // a scope arms no timer and has nothing to undo.
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/task/closure_task.hpp>
+#include <ulexite/runtime/task/spawned_result.hpp>
 #include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 

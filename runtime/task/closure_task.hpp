@@ -6,6 +6,7 @@
 // task is published, and on_exception(task&) noexcept in the catch block of an exception from the closure or from the
 // move of its result.
 
+#include <ulexite/runtime/task/spawned_result.hpp>
 #include <ulexite/runtime/task/task.hpp>
 
 #include <functional>
@@ -40,19 +41,6 @@ using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), la
 template <class R>
 inline constexpr bool deliverable =
     std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
-
-// The result of a fiber whose closure returns an R. The closure may return a coroutine, which then runs in the fiber
-// (coroutine/task.hpp); the fiber's result is the coroutine's.
-template <class R>
-struct spawned_result {
-  using type = R;
-};
-template <class R>
-using spawned_result_t = typename spawned_result<R>::type;
-template <class R>
-inline constexpr bool is_coroutine = !std::is_same_v<spawned_result_t<R>, R>;
-template <class F>
-inline constexpr bool makes_coroutine = is_coroutine<std::invoke_result_t<F>>;
 
 // Calls a function for its effect. A coroutine would only be made here, and dropped before it runs.
 template <class F, class... A>
