@@ -146,7 +146,7 @@ task<R> on_fiber(F function, std::source_location where = std::source_location::
   {
     const detail::deadline_pause until_the_child_ends;  // which has the deadline
     try {
-      co_await detail::wait_without_end<detail::join_wait>(detail::wait_kind::join, &joined, joined);
+      co_await detail::wait_as<void, detail::join_wait>(detail::wait_kind::join, &joined, joined);
     } catch (const operation_cancelled&) {
       child.request_stop();
     }
@@ -160,7 +160,8 @@ task<R> co_blocking(F function) {
   static_assert(!detail::is_coroutine<R>, "co_blocking calls a function: await a task itself");
   detail::blocking_function<F> call(function);
   const auto end = [&](detail::cancellable how) {
-    return detail::wait_without_end<detail::event_wait>(detail::wait_kind::blocking, &call.ended(), call.ended(), how);
+    return detail::wait_as<void, detail::event_wait>(detail::wait_kind::blocking, &call.ended(), call.ended(),
+                                                     detail::no_deadline, how);
   };
   if (call.begin()) {
     std::exception_ptr ended_early;

@@ -73,10 +73,9 @@ using event_wait = plain_case<event_case, no_handler>;
 using acquire_wait = plain_case<acquire_case, no_handler>;
 using join_wait = plain_case<join_case, no_handler>;
 
-// Operation is a void_operation or plain_operation of Case, whose constructor takes `of`.
+// Operation is that of a Case, whose constructor takes `of`.
 template <class Operation, class Case, class Object>
-auto wait_at(wait_kind kind, const void* reported, Object& of, cancellable how = cancellable::yes,
-             std::int64_t until = no_deadline) {
+auto wait_at(wait_kind kind, const void* reported, Object& of, std::int64_t until, cancellable how) {
   return Operation(
       waiting_for(kind, reported, how),
       [&] {
@@ -88,15 +87,12 @@ auto wait_at(wait_kind kind, const void* reported, Object& of, cancellable how =
       },
       until);
 }
-
-template <class Case>
-auto wait_without_end(wait_kind kind, const void* reported, auto& of, cancellable how = cancellable::yes) {
-  return wait_at<void_operation<Case>, Case>(kind, reported, of, how);
-}
-template <class Case>
-auto wait_until(wait_kind kind, const void* reported, auto& of, std::int64_t until,
-                cancellable how = cancellable::yes) {
-  return wait_at<plain_operation<Case>, Case>(kind, reported, of, how, until);
+// Results in R: void, or whether it came in time.
+template <class R, class Case>
+auto wait_as(wait_kind kind, const void* reported, auto& of, std::int64_t until = no_deadline,
+             cancellable how = cancellable::yes) {
+  using operation = std::conditional_t<std::is_void_v<R>, void_operation<Case>, plain_operation<Case>>;
+  return wait_at<operation, Case>(kind, reported, of, until, how);
 }
 
 template <class T>
@@ -187,12 +183,28 @@ class yield_operation final : public stackless_wait {
   [[nodiscard]] bool resumed(agent&) noexcept override { return true; }
 };
 
-// Results in void, or in whether the children have ended.
+// The wait for an object, at most until a time. Results in R, as wait_as.
 template <class R>
-ulexite::task<R> group_wait(task_group& of, std::int64_t until) {
+auto wait_on(ulexite::event& of, std::int64_t until = no_deadline) {
+  return wait_as<R, event_wait>(wait_kind::event, &of, of, until);
+}
+template <class R>
+auto wait_on(auto_reset_event& of, std::int64_t until = no_deadline) {
+  return wait_as<R, acquire_wait>(wait_kind::auto_reset_event, &of, of, until);
+}
+template <class R>
+auto wait_on(const latch& of, std::int64_t until = no_deadline) {
+  return wait_as<R, event_wait>(wait_kind::latch, &of, coroutine_access::opened(of), until);
+}
+template <class R>
+auto wait_on(wait_group& of, std::int64_t until = no_deadline) {
+  return wait_as<R, wait_group_case>(wait_kind::wait_group, &of, of, until);
+}
+template <class R>
+ulexite::task<R> wait_on(task_group& of, std::int64_t until = no_deadline) {
   bool ended = false;
   try {
-    ended = co_await wait_until<task_group_case>(wait_kind::task_group, &of, of, until);
+    ended = co_await wait_as<bool, task_group_case>(wait_kind::task_group, &of, of, until);
   } catch (const operation_cancelled&) {
     coroutine_access::cancel_and_wait(of);
     throw;
@@ -200,56 +212,32 @@ ulexite::task<R> group_wait(task_group& of, std::int64_t until) {
   if (ended) coroutine_access::end_wait(of);
   if constexpr (!std::is_void_v<R>) co_return ended;
 }
-
-// The waits for an object until a time.
-inline auto timed_wait(ulexite::event& of, std::int64_t until) {
-  return wait_until<event_wait>(wait_kind::event, &of, of, until);
-}
-inline auto timed_wait(auto_reset_event& of, std::int64_t until) {
-  return wait_until<acquire_wait>(wait_kind::auto_reset_event, &of, of, until);
-}
-inline auto timed_wait(const latch& of, std::int64_t until) {
-  return wait_until<event_wait>(wait_kind::latch, &of, coroutine_access::opened(of), until);
-}
-inline auto timed_wait(wait_group& of, std::int64_t until) {
-  return wait_until<wait_group_case>(wait_kind::wait_group, &of, of, until);
-}
-inline auto timed_wait(task_group& of, std::int64_t until) { return group_wait<bool>(of, until); }
-template <class T>
-auto timed_wait(join_handle<T>& of, std::int64_t until) {
+template <class R, class T>
+auto wait_on(join_handle<T>& of, std::int64_t until) {
   task& joined = handle_access::task_of(of, "wait_for");
-  return wait_until<join_wait>(wait_kind::join, &joined, joined, until, cancellable::no);
+  return wait_as<R, join_wait>(wait_kind::join, &joined, joined, until, cancellable::no);
 }
-template <class T>
-auto timed_wait(const basic_future<T>& of, std::int64_t until) {
-  return wait_at<future_operation, event_wait>(wait_kind::future, &of, future_access::ready(of), cancellable::no,
-                                               until);
+template <class R, class T>
+auto wait_on(const basic_future<T>& of, std::int64_t until) {
+  return wait_at<future_operation, event_wait>(wait_kind::future, &of, future_access::ready(of), until,
+                                               cancellable::no);
 }
 
 }  // namespace detail
 
 // Waits as event::wait.
-[[nodiscard]] inline auto co_wait(event& of) {
-  return detail::wait_without_end<detail::event_wait>(detail::wait_kind::event, &of, of);
-}
+[[nodiscard]] inline auto co_wait(event& of) { return detail::wait_on<void>(of); }
 // Waits as auto_reset_event::wait.
-[[nodiscard]] inline auto co_wait(auto_reset_event& of) {
-  return detail::wait_without_end<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of);
-}
+[[nodiscard]] inline auto co_wait(auto_reset_event& of) { return detail::wait_on<void>(of); }
 // Waits as latch::wait.
-[[nodiscard]] inline auto co_wait(const latch& of) {
-  return detail::wait_without_end<detail::event_wait>(detail::wait_kind::latch, &of,
-                                                      detail::coroutine_access::opened(of));
-}
+[[nodiscard]] inline auto co_wait(const latch& of) { return detail::wait_on<void>(of); }
 // Counts down, and waits, as latch::arrive_and_wait.
 [[nodiscard]] inline auto co_arrive_and_wait(latch& at, std::ptrdiff_t n = 1) {
   at.count_down(n);
   return co_wait(at);
 }
 // Waits as wait_group::wait.
-[[nodiscard]] inline auto co_wait(wait_group& of) {
-  return detail::wait_without_end<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of);
-}
+[[nodiscard]] inline auto co_wait(wait_group& of) { return detail::wait_on<void>(of); }
 // Waits for the end of a phase as barrier::wait. If it throws operation_cancelled, the token stays valid.
 template <class Done>
 [[nodiscard]] auto co_wait(const barrier<Done>& at, typename barrier<Done>::arrival_token&& token) {
@@ -261,7 +249,7 @@ task<> co_arrive_and_wait(barrier<Done>& at) {
   co_await co_wait(at, std::move(token));
 }
 // Waits as task_group::wait. If it is cancelled, it waits for the ends of the children on its stack.
-inline task<> co_wait(task_group& of) { return detail::group_wait<void>(of, detail::no_deadline); }
+inline task<> co_wait(task_group& of) { return detail::wait_on<void>(of); }
 
 // As scope, for a body(task_group&) that is a coroutine. After a failure it waits for the children on its stack.
 template <class F, class Body = std::invoke_result_t<F&, task_group&>, class T = detail::spawned_result_t<Body>>
@@ -289,28 +277,28 @@ task<T> co_scope(F body) {
 // task_group, join_handle, future and shared_future. Result in false, for a future in std::future_status::timeout, if
 // the time passed first.
 template <class Object>
-  requires requires(Object& of) { detail::timed_wait(of, detail::no_deadline); }
+  requires requires(Object& of) { detail::wait_on<bool>(of, detail::no_deadline); }
 [[nodiscard]] auto co_wait_for(Object& of, relative_timeout time) {
-  return detail::timed_wait(of, time.deadline());
+  return detail::wait_on<bool>(of, time.deadline());
 }
 template <class Object>
-  requires requires(Object& of) { detail::timed_wait(of, detail::no_deadline); }
+  requires requires(Object& of) { detail::wait_on<bool>(of, detail::no_deadline); }
 [[nodiscard]] auto co_wait_until(Object& of, absolute_timeout time) {
-  return detail::timed_wait(of, time.deadline());
+  return detail::wait_on<bool>(of, time.deadline());
 }
 
 // Takes a permit, as counting_semaphore::acquire and its timed forms.
 template <std::ptrdiff_t Max>
 [[nodiscard]] auto co_acquire(counting_semaphore<Max>& from) {
-  return detail::wait_without_end<detail::acquire_wait>(detail::wait_kind::semaphore, &from, from);
+  return detail::wait_as<void, detail::acquire_wait>(detail::wait_kind::semaphore, &from, from);
 }
 template <std::ptrdiff_t Max>
 [[nodiscard]] auto co_try_acquire_for(counting_semaphore<Max>& from, relative_timeout time) {
-  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::semaphore, &from, from, time.deadline());
+  return detail::wait_as<bool, detail::acquire_wait>(detail::wait_kind::semaphore, &from, from, time.deadline());
 }
 template <std::ptrdiff_t Max>
 [[nodiscard]] auto co_try_acquire_until(counting_semaphore<Max>& from, absolute_timeout time) {
-  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::semaphore, &from, from, time.deadline());
+  return detail::wait_as<bool, detail::acquire_wait>(detail::wait_kind::semaphore, &from, from, time.deadline());
 }
 
 // As join_handle::get and join. Not cancellation points.
@@ -325,13 +313,14 @@ task<T> co_get(join_handle<T>&& of) {
 template <class T>
 [[nodiscard]] auto co_join(join_handle<T>& of) {
   detail::task& joined = detail::handle_access::task_of(of, "join");
-  return detail::wait_without_end<detail::join_wait>(detail::wait_kind::join, &joined, joined, detail::cancellable::no);
+  return detail::wait_as<void, detail::join_wait>(detail::wait_kind::join, &joined, joined, detail::no_deadline,
+                                                  detail::cancellable::no);
 }
 // As wait() of a future or a shared_future; then its get() does not wait. Not cancellation points.
 template <class T>
 [[nodiscard]] auto co_wait(const detail::basic_future<T>& of) {
-  return detail::wait_without_end<detail::event_wait>(detail::wait_kind::future, &of, detail::future_access::ready(of),
-                                                      detail::cancellable::no);
+  return detail::wait_as<void, detail::event_wait>(detail::wait_kind::future, &of, detail::future_access::ready(of),
+                                                   detail::no_deadline, detail::cancellable::no);
 }
 // As get() of a future or a shared_future.
 template <class Future>
