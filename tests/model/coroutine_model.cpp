@@ -186,20 +186,6 @@ struct values_in_order : rl::test_suite<values_in_order, 3> {
   void after() { RL_ASSERT(received + taken == count); }
 };
 
-// The variable that a mutex guards.
-struct guarded {
-  rl::var<int> count;
-  int inside = 0, entries = 0;
-
-  guarded() { count($) = 0; }
-  void use() {
-    RL_ASSERT(++inside == 1);
-    count($) = int(count($)) + 1;
-    ++entries;
-    --inside;
-  }
-};
-
 // Two coroutines and a fiber lock. The last of them destroys the mutex.
 struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 3> {
   model::workers workers;
@@ -207,7 +193,7 @@ struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 3> {
   model::coroutine two[2];
   model::fiber third;
   std::optional<ulexite::mutex> m;
-  guarded data;
+  model::guarded data;
   int left = 0;
 
   void before() {
@@ -251,7 +237,7 @@ struct no_notification_is_lost : rl::test_suite<no_notification_is_lost, 4> {
   model::fiber bringer;
   ulexite::mutex m;
   ulexite::condition_variable changed;
-  guarded data;
+  model::guarded data;
   rl::var<int> items;
   bool is_timed = false, stops = false, notifies_all = false;
   int taken = 0;

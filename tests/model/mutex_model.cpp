@@ -67,26 +67,12 @@ std::string ulexite::detail::name_and_address(const void*) { return {}; }  // fo
 using namespace std::chrono_literals;
 using locked = std::unique_lock<ulexite::mutex>;
 
-// The variable that the mutex guards.
-struct guarded {
-  rl::var<int> count;
-  int inside = 0, entries = 0;
-
-  guarded() { count($) = 0; }
-  void use() {
-    RL_ASSERT(++inside == 1);
-    count($) = int(count($)) + 1;
-    ++entries;
-    --inside;
-  }
-};
-
 // Three threads lock, sometimes with a time limit, until a request to stop, or only if they do not have to wait. The
 // last thread destroys it.
 struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 4> {
   std::optional<ulexite::timed_mutex> m;
   model::fiber fibers[3];
-  guarded data;
+  model::guarded data;
   bool is_timed = false, stops = false;
   int left = 0;
 
@@ -138,7 +124,7 @@ struct no_notification_is_lost : rl::test_suite<no_notification_is_lost, 4> {
   ulexite::mutex m;
   ulexite::condition_variable changed;
   model::fiber fibers[3];
-  guarded data;
+  model::guarded data;
   rl::var<int> items;
   bool is_timed = false, stops = false, all = false, under_lock = false;
   int taken = 0;
@@ -207,7 +193,7 @@ struct all_are_admitted : rl::test_suite<all_are_admitted, 4> {
   ulexite::mutex m;
   ulexite::condition_variable changed;
   model::fiber fibers[4];
-  guarded data;
+  model::guarded data;
   rl::var<int> ready;
 
   void before() { ready($) = 0; }

@@ -185,6 +185,20 @@ class fiber : public ulexite::detail::agent {
   workers* on_ = nullptr;
 };
 
+// The variable that a mutex guards.
+struct guarded {
+  rl::var<int> count;
+  int inside = 0, entries = 0;
+
+  guarded() { count($) = 0; }
+  void use() {
+    RL_ASSERT(++inside == 1);
+    count($) = int(count($)) + 1;
+    ++entries;
+    --inside;
+  }
+};
+
 }  // namespace model
 
 namespace ulexite {
