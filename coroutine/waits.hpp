@@ -273,14 +273,14 @@ task<T> co_scope(F body) {
   co_return result.take();
 }
 
-// Wait at most for `time`, or until `time`, as wait_for and wait_until of event, auto_reset_event, latch, wait_group,
-// task_group, join_handle, future and shared_future. Result in false, for a future in std::future_status::timeout, if
-// the time passed first.
+// Waits at most for `time`, as wait_for of event, auto_reset_event, latch, wait_group, task_group, join_handle, future
+// and shared_future. Results in false, for a future in std::future_status::timeout, if the time passed first.
 template <class Object>
   requires requires(Object& of) { detail::wait_on<bool>(of, detail::no_deadline); }
 [[nodiscard]] auto co_wait_for(Object& of, relative_timeout time) {
   return detail::wait_on<bool>(of, time.deadline());
 }
+// As co_wait_for, until `time`.
 template <class Object>
   requires requires(Object& of) { detail::wait_on<bool>(of, detail::no_deadline); }
 [[nodiscard]] auto co_wait_until(Object& of, absolute_timeout time) {
