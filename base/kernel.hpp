@@ -24,7 +24,7 @@ void set_last_errno(int error) noexcept;
 
 // Returns the result of a system call, or -errno.
 template <class Integer>
-Integer or_errno(Integer returned) noexcept {
+Integer result_or_errno(Integer returned) noexcept {
   return returned >= 0 ? returned : -last_errno();
 }
 
@@ -77,33 +77,33 @@ namespace kernel {
 inline int socket(int family, int type) noexcept {
   if (auto* const network = network_of_run()) [[unlikely]]
     return network->socket(family, type);
-  return or_errno(::socket(family, type, 0));
+  return result_or_errno(::socket(family, type, 0));
 }
 inline int bind(int fd, const sockaddr* at, socklen_t size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->bind(fd, at, size);
-  return or_errno(::bind(fd, at, size));
+  return result_or_errno(::bind(fd, at, size));
 }
 inline int listen(int fd, int backlog) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->listen(fd, backlog);
-  return or_errno(::listen(fd, backlog));
+  return result_or_errno(::listen(fd, backlog));
 }
 // Non-blocking, and closed in programs that the process starts.
 inline int accept(int fd, sockaddr* peer, socklen_t* size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->accept(fd, peer, size);
-  return or_errno(::accept4(fd, peer, size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  return result_or_errno(::accept4(fd, peer, size, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 inline int connect(int fd, const sockaddr* to, socklen_t size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->connect(fd, to, size);
-  return or_errno(::connect(fd, to, size));
+  return result_or_errno(::connect(fd, to, size));
 }
 inline ssize_t recvmsg(int fd, msghdr* into, int flags) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->receive(fd, *into, flags);
-  return or_errno(::recvmsg(fd, into, flags));
+  return result_or_errno(::recvmsg(fd, into, flags));
 }
 inline ssize_t recv(int fd, void* data, std::size_t size, int flags) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]] {
@@ -113,12 +113,12 @@ inline ssize_t recv(int fd, void* data, std::size_t size, int flags) noexcept {
     into.msg_iovlen = 1;
     return network->receive(fd, into, flags);
   }
-  return or_errno(::recv(fd, data, size, flags));
+  return result_or_errno(::recv(fd, data, size, flags));
 }
 inline ssize_t sendmsg(int fd, const msghdr* from, int flags) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->send(fd, *from);
-  return or_errno(::sendmsg(fd, from, flags));
+  return result_or_errno(::sendmsg(fd, from, flags));
 }
 inline ssize_t send(int fd, const void* data, std::size_t size, int flags) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]] {
@@ -128,32 +128,32 @@ inline ssize_t send(int fd, const void* data, std::size_t size, int flags) noexc
     from.msg_iovlen = 1;
     return network->send(fd, from);
   }
-  return or_errno(::send(fd, data, size, flags));
+  return result_or_errno(::send(fd, data, size, flags));
 }
 inline int shutdown(int fd, int how) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->shutdown(fd, how);
-  return or_errno(::shutdown(fd, how));
+  return result_or_errno(::shutdown(fd, how));
 }
 inline int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->set_option(fd, level, name, value, size);
-  return or_errno(::setsockopt(fd, level, name, value, size));
+  return result_or_errno(::setsockopt(fd, level, name, value, size));
 }
 inline int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->get_option(fd, level, name, value, size);
-  return or_errno(::getsockopt(fd, level, name, value, size));
+  return result_or_errno(::getsockopt(fd, level, name, value, size));
 }
 inline int getsockname(int fd, sockaddr* name, socklen_t* size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->name_of(fd, false, name, size);
-  return or_errno(::getsockname(fd, name, size));
+  return result_or_errno(::getsockname(fd, name, size));
 }
 inline int getpeername(int fd, sockaddr* name, socklen_t* size) noexcept {
   if (auto* const network = network_of(fd)) [[unlikely]]
     return network->name_of(fd, true, name, size);
-  return or_errno(::getpeername(fd, name, size));
+  return result_or_errno(::getpeername(fd, name, size));
 }
 void close(int fd) noexcept;
 

@@ -16,7 +16,7 @@ constinit std::mutex one_at_a_time;
 // The kernel gives the lowest free number, so a higher one than expected means that another thread was faster.
 standard_descriptors_taken::standard_descriptors_taken() : turn_(one_at_a_time) {
   for (int fd = 0; fd < 3; ++fd) {
-    if (or_errno(::fcntl(fd, F_GETFD)) != -EBADF) continue;
+    if (result_or_errno(::fcntl(fd, F_GETFD)) != -EBADF) continue;
     const int placeholder = ::open("/", O_PATH | O_CLOEXEC);
     if (placeholder == fd) {
       taken_[static_cast<std::size_t>(fd)] = true;

@@ -61,7 +61,7 @@ struct coroutine_access {
   static ulexite::event& opened(const latch& of) noexcept { return of.open_; }
   static void end_wait(task_group& of) { of.throw_failure(of.take_failure(true)); }
   static void cancel_and_wait(task_group& of) { of.cancel_and_wait(); }
-  static void watch_body(task_group& of) { of.watch_body(); }
+  static void interrupt_body_on_failure(task_group& of) { of.interrupt_body_on_failure(); }
   [[noreturn]] static void leave_body(task_group& of) { of.leave_body(); }
   template <class Done>
   static barrier_core& core(const barrier<Done>& of) noexcept {
@@ -258,7 +258,7 @@ task<T> co_scope(F body) {
   using access = detail::coroutine_access;
   detail::check_may_wait_for_children();
   task_group group;
-  access::watch_body(group);
+  access::interrupt_body_on_failure(group);
   detail::coroutine_result<T> result;
   try {
     if constexpr (std::is_void_v<T>) {

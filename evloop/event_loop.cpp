@@ -141,7 +141,7 @@ void event_loop::state::watch_own(struct ::event& event, int fd) {
 // Always with EVLOOP_ONCE: otherwise EVLOOP_NONBLOCK asks the kernel again until nothing is ready.
 void event_loop::state::turn(int flags, event_list& ready) noexcept {
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // owner-written
-  const quiet_scope quiet;
+  const loop_thread_scope as_loop;
   collecting = &ready;
   if (event_base_loop(base.get(), EVLOOP_ONCE | flags) < 0) warn("the event loop failed with errno %d", errno);
   collecting = nullptr;
@@ -197,7 +197,7 @@ void event_loop::arm(timer_event& timer, std::int64_t deadline, std::size_t shar
   state_->deadlines.arm(timer, deadline, shard);
 }
 
-void event_loop::provide_timers(std::size_t count) { state_->deadlines.provide(count); }
+void event_loop::reserve_timers(std::size_t count) { state_->deadlines.reserve(count); }
 
 bool event_loop::cancel(timer_event& timer) noexcept { return state_->deadlines.cancel(timer); }
 
@@ -221,7 +221,7 @@ fd_source& event_loop::open(int fd, registrant by) {
   if (source.is_guest) state_->guests.begin();
   const std::uint64_t guests = state_->guests.seen();
   event_list nobody;  // waits yet
-  const quiet_scope quiet(true);
+  const loop_thread_scope as_loop(true);
   errno = 0;
   if (event_add(&source.registration, nullptr) == 0) {
     perturb();
@@ -260,7 +260,7 @@ void event_loop::close(fd_source& source, event_list& woken) noexcept {
   if (simulated_network* const network = std::exchange(source.network, nullptr)) [[unlikely]] {
     network->unwatch(source);
   } else {
-    const quiet_scope quiet;
+    const loop_thread_scope as_loop;
     event_del(&source.registration);
   }
   if (source.is_guest) state_->guests.end();

@@ -38,7 +38,7 @@ class event_loop {
 
   // Makes room for `count` armed timers in total, in each heap. Then arming them allocates nothing and cannot fail.
   // Throws std::bad_alloc. Any thread.
-  void provide_timers(std::size_t count);
+  void reserve_timers(std::size_t count);
   // Arms `timer` at `deadline` (steady clock, nanoseconds) in heap `shard`. It must be idle, and there must be room or
   // memory for it. Any thread.
   void arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept;

@@ -11,9 +11,9 @@
 namespace ulexite::detail {
 
 // Memory for the sources of a loop. It is recycled, but never freed while the loop exists, because event_del does not
-// wait for the event's running callback (quiet_scope). So a callback may reach a source that was closed, or that is
-// open again for another descriptor. It must find a source there (readiness says how it then acts). `Source` needs a
-// member `Source* next`.
+// wait for the event's running callback (loop_thread_scope). So a callback may reach a source that was closed, or that
+// is open again for another descriptor. It must find a source there (readiness says how it then acts). `Source` needs
+// a member `Source* next`.
 template <class Source>
 class fd_pool {
  public:

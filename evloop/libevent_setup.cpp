@@ -12,7 +12,7 @@ namespace ulexite::detail {
 namespace {
 
 struct thread_mode {
-  bool quiet = false;
+  bool as_loop = false;
   bool muted = false;
 };
 
@@ -25,8 +25,8 @@ constinit thread_local thread_mode mode;
 }
 
 unsigned long thread_id() noexcept {
-  constexpr unsigned long quiet_id = 1;  // not a pthread_t, because those are addresses
-  return mode.quiet ? quiet_id : static_cast<unsigned long>(pthread_self());
+  constexpr unsigned long loop_id = 1;  // not a pthread_t, because those are addresses
+  return mode.as_loop ? loop_id : static_cast<unsigned long>(pthread_self());
 }
 
 void report(int severity, const char* message) noexcept {
@@ -50,7 +50,7 @@ bool set_up_once() {
 
 void set_up_libevent() { [[maybe_unused]] static const bool done = set_up_once(); }
 
-quiet_scope::quiet_scope(bool mute) noexcept { set_mode({true, mute}); }
-quiet_scope::~quiet_scope() { set_mode({}); }
+loop_thread_scope::loop_thread_scope(bool mute) noexcept { set_mode({true, mute}); }
+loop_thread_scope::~loop_thread_scope() { set_mode({}); }
 
 }  // namespace ulexite::detail

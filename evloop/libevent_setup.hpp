@@ -9,19 +9,19 @@ namespace ulexite::detail {
 // affect them otherwise.
 void set_up_libevent();
 
-// Makes the thread quiet for a scope: libevent takes it for the thread that turns the loop.
+// Lets libevent take the thread for the one that turns the loop.
 //
 // Without this, an event_add or event_del while another thread is blocked in the loop writes libevent's notification
 // descriptor. This wakes the blocked thread (12 us), which epoll does not need. event_del would also wait for the
-// event's running callback. In a quiet scope it does not wait, so the sources' memory is kept until no callback can run
+// event's running callback. In this scope it does not wait, so the sources' memory is kept until no callback can run
 // (see fd_pool).
-class quiet_scope {
+class loop_thread_scope {
  public:
   // `mute` also drops libevent's messages, because the caller reports a failure in another way.
-  explicit quiet_scope(bool mute = false) noexcept;
-  ~quiet_scope();
-  quiet_scope(const quiet_scope&) = delete;
-  quiet_scope& operator=(const quiet_scope&) = delete;
+  explicit loop_thread_scope(bool mute = false) noexcept;
+  ~loop_thread_scope();
+  loop_thread_scope(const loop_thread_scope&) = delete;
+  loop_thread_scope& operator=(const loop_thread_scope&) = delete;
 };
 
 }  // namespace ulexite::detail

@@ -35,7 +35,7 @@ class readiness {
   void open(int fd, std::uint64_t turn) noexcept {
     std::lock_guard guard(lock_);
     fd_ = fd;
-    born_ = turn;
+    opened_in_turn_ = turn;
     closed_ = hung_up_ = false;
     read_ = write_ = {};
   }
@@ -74,7 +74,7 @@ class readiness {
   void fire(bool readable, bool writable, bool hung_up, std::uint64_t turn, event_list& winners) noexcept {
     std::lock_guard guard(lock_);
     if (closed_) return;  // an old edge
-    if (hung_up && !hung_up_) hung_up_ = (born_ != turn || kernel_says_hung_up()) && has_an_end();
+    if (hung_up && !hung_up_) hung_up_ = (opened_in_turn_ != turn || kernel_says_hung_up()) && has_an_end();
     if (readable || hung_up) read_.ready = !hand_over(read_, winners);
     if (writable) write_.ready = !hand_over(write_, winners);
   }
@@ -109,11 +109,11 @@ class readiness {
     return true;
   }
 
-  spin_lock lock_;          // guards the rest
-  bool closed_ = true;      // the source is unused: arm fails, and edges are dropped
-  bool hung_up_ = false;    // the end of the stream has been reported: reads are always ready
-  int fd_ = -1;             // to ask the kernel about a hang-up that may be old
-  std::uint64_t born_ = 0;  // the loop's turn in which this use began: its edges may be old
+  spin_lock lock_;                    // guards the rest
+  bool closed_ = true;                // the source is unused: arm fails, and edges are dropped
+  bool hung_up_ = false;              // the end of the stream has been reported: reads are always ready
+  int fd_ = -1;                       // to ask the kernel about a hang-up that may be old
+  std::uint64_t opened_in_turn_ = 0;  // the loop's turn in which this use began: its edges may be old
   side read_;
   side write_;
 };

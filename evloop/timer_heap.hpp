@@ -12,8 +12,8 @@ namespace ulexite::detail {
 
 // Armed timers, the earliest on top, in a heap with four children per node. It is half as deep as a binary heap, and
 // the children are adjacent in memory. Each timer knows its position, so a removal costs O(log4 n) and no search.
-// Timers with equal deadlines leave in no particular order. Not synchronised. Only provide allocates, and a push beyond
-// the provided room.
+// Timers with equal deadlines leave in no particular order. Not synchronised. Only reserve allocates, and a push beyond
+// the reserved room.
 class timer_heap {
  public:
   timer_heap() { items_.reserve(64); }  // so that a few timers never allocate
@@ -25,7 +25,7 @@ class timer_heap {
   [[nodiscard]] std::int64_t earliest() const noexcept { return empty() ? INT64_MAX : items_.front().deadline; }
 
   // Makes room for `count` timers in total. Throws std::bad_alloc.
-  void provide(std::size_t count) {
+  void reserve(std::size_t count) {
     if (count > items_.capacity()) items_.reserve(std::max(count, 2 * items_.capacity()));
   }
 

@@ -32,10 +32,10 @@ timers::timers(std::size_t shards, struct ::event& substitute)
       timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       substitute_(substitute) {}
 
-void timers::provide(std::size_t count) {
+void timers::reserve(std::size_t count) {
   for (shard_state& shard : shards_) {
     std::lock_guard guard(shard.lock);
-    shard.heap.provide(count);
+    shard.heap.reserve(count);
   }
 }
 
@@ -55,7 +55,7 @@ void timers::arm(timer_event& timer, std::int64_t deadline, std::size_t shard) n
     home.earliest.store(deadline, std::memory_order_seq_cst);               // A
   }
   perturb();
-  if (deadline < wake_at_.load(std::memory_order_seq_cst)) hasten(deadline);  // A
+  if (deadline < wake_at_.load(std::memory_order_seq_cst)) advance_alarm(deadline);  // A
 }
 
 bool timers::cancel(timer_event& timer) noexcept {
@@ -132,7 +132,7 @@ void timers::end_wait() noexcept {
 }
 
 // If a thread is still blocked, ensures that it wakes at `deadline`.
-void timers::hasten(std::int64_t deadline) noexcept {
+void timers::advance_alarm(std::int64_t deadline) noexcept {
   std::lock_guard guard(alarm_lock_);
   if (deadline >= wake_at_.load(std::memory_order_relaxed)) return;  // written under this lock
   set_alarm(deadline);

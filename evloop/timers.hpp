@@ -53,7 +53,7 @@ class timers {
   [[nodiscard]] int descriptor() const noexcept { return timerfd_.get(); }
 
   // As event_loop's. Any thread.
-  void provide(std::size_t count);
+  void reserve(std::size_t count);
   void arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept;
   bool cancel(timer_event& timer) noexcept;
   [[nodiscard]] std::int64_t next_deadline() const noexcept;
@@ -80,7 +80,7 @@ class timers {
 
   static bool fire_some(shard_state& shard, std::int64_t now, event_list& ready) noexcept;
   static void note_removed(shard_state& shard) noexcept;
-  void hasten(std::int64_t deadline) noexcept;
+  void advance_alarm(std::int64_t deadline) noexcept;
   void set_alarm(std::int64_t deadline) noexcept;
 
   std::vector<shard_state> shards_;

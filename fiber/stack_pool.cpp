@@ -142,7 +142,7 @@ stack* stack_pool::take(std::size_t count) noexcept {
   return list;
 }
 
-void stack_pool::provide() {
+void stack_pool::ensure_one() {
   if (carved() == 0 && !grow()) {
     throw std::system_error(errno, std::generic_category(),
                             "ulexite: the first stack of " + std::to_string(stack_size_) + " bytes");

@@ -32,7 +32,7 @@ class stack_pool {
   stack* take(std::size_t count) noexcept;
   // Ensures that the pool has at least one stack, free or in use. Throws std::system_error if the system refuses the
   // first.
-  void provide();
+  void ensure_one();
   // Returns a list (through `next`) of stacks to this pool, and sets `owner` to null. Checks canaries: reports a late
   // overflow, and ends the process. For this report an owner that is still set must be alive.
   void give(stack* list) noexcept;

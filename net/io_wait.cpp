@@ -43,7 +43,7 @@ class poll_query {
   std::error_code ask(const timespec* patience) noexcept {
     auto* const network = network_of_run();
     const int result = network ? network->poll(queries_.data(), queries_.size())
-                               : or_errno(::ppoll(queries_.data(), queries_.size(), patience, nullptr));
+                               : result_or_errno(::ppoll(queries_.data(), queries_.size(), patience, nullptr));
     ready_ = static_cast<std::size_t>(std::max(result, 0));
     if (result < 0 && result != -EINTR) return {-result, std::system_category()};
     return result > 0 ? note_answers() : std::error_code();
@@ -119,7 +119,7 @@ class fd_watch {
     bool armed = true;
     for (const direction each : {direction::read, direction::write}) {
       if (!wanted_[index(each)]) continue;
-      tie<wake_reason::notified>(edges_[index(each)], waiter);
+      bind_event<wake_reason::notified>(edges_[index(each)], waiter);
       armed &= event_loop::arm(*source_, each, edges_[index(each)]);
     }
     return armed;
@@ -130,7 +130,7 @@ class fd_watch {
   }
 
  private:
-  static std::size_t index(direction towards) noexcept { return static_cast<std::size_t>(towards); }
+  static std::size_t index(direction side) noexcept { return static_cast<std::size_t>(side); }
 
   event_loop* loop_;
   fd_source* source_;

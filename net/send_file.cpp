@@ -1,5 +1,5 @@
+#include <ulexite/net/socket/no_sigpipe.hpp>
 #include <ulexite/net/socket/pool_call.hpp>
-#include <ulexite/net/socket/quiet_write.hpp>
 #include <ulexite/net/socket/socket.hpp>
 #include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
@@ -27,7 +27,7 @@ constexpr std::size_t part_size = 512 * 1024, copied_part_size = 64 * 1024;
 ssize_t peek(int file, off_t at) noexcept {
   char byte;
   const iovec into{&byte, 1};
-  return detail::or_errno(::preadv2(file, &into, 1, at, RWF_NOWAIT));
+  return detail::result_or_errno(::preadv2(file, &into, 1, at, RWF_NOWAIT));
 }
 
 // The last byte of a part. If the file ends within the part, its last byte.
@@ -78,7 +78,7 @@ bool read_copy(int file, off_t at, std::vector<char>& part, std::error_code& err
 // Sends to a simulated socket.
 ssize_t send_copy(int fd, int file, off_t at, std::size_t size) {
   std::vector<char> part(size);
-  const ssize_t got = detail::or_errno(::pread(file, part.data(), size, at));
+  const ssize_t got = detail::result_or_errno(::pread(file, part.data(), size, at));
   return got <= 0 ? got : detail::kernel::send(fd, part.data(), static_cast<std::size_t>(got), 0);
 }
 
@@ -115,7 +115,7 @@ std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t si
     const std::size_t done = to->send(error, [&](int fd) {
       off_t from = at;
       if (detail::network_of(fd)) return send_copy(fd, file, at, part);
-      return detail::write_quietly([&] { return ::sendfile(fd, file, &from, part); });
+      return detail::write_without_sigpipe([&] { return ::sendfile(fd, file, &from, part); });
     });
     if (done == 0) break;
     sent += done;

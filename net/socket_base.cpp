@@ -73,13 +73,13 @@ void socket_base::fail(const std::error_code& error, const char* doing) const {
 
 void socket_base::set_named_option(int level, int name, int value, const char* what) {
   std::error_code error;
-  detail::at_once(socket_, error, [&](int fd) { return detail::set_option(fd, level, name, value); });
+  detail::with_fd(socket_, error, [&](int fd) { return detail::set_option(fd, level, name, value); });
   if (error) fail(error, (std::string("setting ") + what + " for").c_str());
 }
 
 void socket_base::set_option_bytes(int level, int name, const void* value, std::size_t size) {
   std::error_code error;
-  detail::at_once(socket_, error, [&](int fd) {
+  detail::with_fd(socket_, error, [&](int fd) {
     return detail::kernel::setsockopt(fd, level, name, value, static_cast<socklen_t>(size));
   });
   if (error) fail(error, ("setting option " + option_text(level, name) + " for").c_str());
@@ -88,7 +88,7 @@ void socket_base::set_option_bytes(int level, int name, const void* value, std::
 void socket_base::option_bytes(int level, int name, void* value, std::size_t size) const {
   std::error_code error;
   auto length = static_cast<socklen_t>(size);
-  detail::at_once(socket_, error, [&](int fd) {
+  detail::with_fd(socket_, error, [&](int fd) {
     const int result = detail::kernel::getsockopt(fd, level, name, value, &length);
     return result == 0 && length != size ? -EINVAL : result;  // the value is of another type
   });

@@ -179,7 +179,7 @@ tcp_stream tcp_listener::accept_at_once(std::error_code& error) {
   sockaddr_storage peer;
   socklen_t peer_size;
   const int fd =
-      detail::at_once(socket_, error, [&](int from) { return static_cast<int>(accept_one(from, peer, peer_size)); });
+      detail::with_fd(socket_, error, [&](int from) { return static_cast<int>(accept_one(from, peer, peer_size)); });
   return error ? tcp_stream() : accepted(fd, peer, peer_size);
 }
 

@@ -243,7 +243,7 @@ void tcp_stream::writev(std::span<const iovec> buffers) {
 // ---- the rest ----
 
 void tcp_stream::shutdown_write(std::error_code& error) noexcept {
-  detail::at_once(socket_, error, [](int fd) { return detail::kernel::shutdown(fd, SHUT_WR); });
+  detail::with_fd(socket_, error, [](int fd) { return detail::kernel::shutdown(fd, SHUT_WR); });
 }
 
 void tcp_stream::shutdown_write() {
@@ -254,7 +254,7 @@ void tcp_stream::shutdown_write() {
 
 void tcp_stream::shutdown_read() noexcept {
   std::error_code ignored;
-  detail::at_once(socket_, ignored, [](int fd) { return detail::kernel::shutdown(fd, SHUT_RD); });
+  detail::with_fd(socket_, ignored, [](int fd) { return detail::kernel::shutdown(fd, SHUT_RD); });
 }
 
 void tcp_stream::abort() noexcept { detail::reset(socket_); }

@@ -12,7 +12,7 @@
 namespace ulexite::net {
 namespace {
 
-using detail::or_errno;
+using detail::result_or_errno;
 using detail::socket;
 
 int broadcast_and_bind(socket& made, const endpoint& at, const udp_options& options) noexcept {
@@ -20,8 +20,8 @@ int broadcast_and_bind(socket& made, const endpoint& at, const udp_options& opti
   return result < 0 ? result : detail::bind(made, at, options.reuse_port);
 }
 
-std::int64_t expiry_of(const detail::socket_handle& which, detail::direction towards) noexcept {
-  return which.get() ? which.get()->expiry(towards) : detail::no_deadline;
+std::int64_t expiry_of(const detail::socket_handle& which, detail::direction side) noexcept {
+  return which.get() ? which.get()->expiry(side) : detail::no_deadline;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void udp_socket::connect(const endpoint& to, std::error_code& error) {
     fresh.get()->share();
   }
   const detail::socket_handle& used = socket_.get() ? socket_ : fresh;
-  detail::at_once(used, error, [&](int fd) { return detail::kernel::connect(fd, to.data(), to.size()); });
+  detail::with_fd(used, error, [&](int fd) { return detail::kernel::connect(fd, to.data(), to.size()); });
   if (!error) used.get()->set_peer(to);
   if (!error && fresh.get()) socket_ = std::move(fresh);
 }
@@ -67,7 +67,7 @@ void udp_socket::send_until(std::int64_t deadline, const void* data, std::size_t
   if (!used) return;
   const auto send_once = [&](int fd) -> ssize_t {
     if (!to) return detail::kernel::send(fd, data, size, MSG_NOSIGNAL);
-    return or_errno(::sendto(fd, data, size, MSG_NOSIGNAL, to->data(), to->size()));
+    return result_or_errno(::sendto(fd, data, size, MSG_NOSIGNAL, to->data(), to->size()));
   };
   if (to && to->family() == address_family::local)
     detail::perform_by_polling(*used, socket::write_side, deadline, error, send_once);

@@ -70,7 +70,7 @@ class descriptor_passing {
     if (!descriptors.empty()) put_descriptors(message, room, descriptors);
     return used->send(error, [&](int fd) -> ssize_t {
       if (!descriptors.empty() && !is_unix(fd)) return -EOPNOTSUPP;  // TCP would send the data alone
-      return detail::or_errno(::sendmsg(fd, &message, MSG_NOSIGNAL));
+      return detail::result_or_errno(::sendmsg(fd, &message, MSG_NOSIGNAL));
     });
   }
 
@@ -86,7 +86,7 @@ class descriptor_passing {
       message.msg_iovlen = 1;
       message.msg_control = room.bytes.data();
       message.msg_controllen = room.bytes.size();
-      return detail::or_errno(::recvmsg(fd, &message, MSG_CMSG_CLOEXEC));
+      return detail::result_or_errno(::recvmsg(fd, &message, MSG_CMSG_CLOEXEC));
     });
     if (error) return 0;
     take_descriptors(message, descriptors);

@@ -1,6 +1,6 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/os/calls/file_calls.hpp>
-#include <ulexite/os/calls/open_at_once.hpp>
+#include <ulexite/os/calls/try_open.hpp>
 #include <ulexite/os/directory.hpp>
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using detail::on_pool;
-using detail::until_not_interrupted;
+using detail::retry_on_eintr;
 
 // The kernel ensures that no step leads outside. It refuses absolute links, and gives up when directories are moved at
 // that moment. Before Linux 5.6, and in some sandboxes, there is no such call.
@@ -24,7 +24,7 @@ int open_beneath(int root, const std::string& below, int flags, unsigned permiss
 }
 
 int open_step(int from, const fs::path& name, int flags, unsigned permissions) noexcept {
-  return until_not_interrupted([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
+  return retry_on_eintr([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ directory::directory(const fs::path& path, std::error_code& error) {
     if (detail::has_nul(path.native())) return -EINVAL;
     path_ = fs::canonical(path, error);
     if (error) return -error.value();
-    const int fd = detail::or_errno(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const int fd = detail::result_or_errno(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0) return fd;
     root_ = file::adopt(fd, path_);
     local_ = detail::opens_seldom_wait(fd);
@@ -78,7 +78,7 @@ int directory::open_without_links(const std::string& below, int flags, unsigned 
 
 // Opens an existing file on this worker. Fails if its path is not in memory, or leaves the file system of the root:
 // then the open might wait.
-int directory::open_at_once(const std::string& below, int flags) const noexcept {
+int directory::try_open(const std::string& below, int flags) const noexcept {
   int fd = -EAGAIN;
   if (local_)
     detail::brief_call([&] { fd = open_beneath(native_handle(), below, flags, 0, RESOLVE_CACHED | RESOLVE_NO_XDEV); });
@@ -92,7 +92,7 @@ file directory::open(const std::string& below, open_mode mode, fs::perms permiss
   if (error) return {};
   const bool is_none = detail::has_nul(below);
   int fd = is_none ? -EINVAL : -EAGAIN;
-  if (!is_none && mode == open_mode::read) fd = open_at_once(below, flags);
+  if (!is_none && mode == open_mode::read) fd = try_open(below, flags);
   if (fd >= 0 || fd == -ENOENT || is_none) {
     if (fd < 0) error.assign(-fd, std::system_category());
     detail::spend_budget();

@@ -49,7 +49,7 @@ class directory {
   [[nodiscard]] int native_handle() const noexcept { return root_.native_handle(); }
 
  private:
-  [[nodiscard]] int open_at_once(const std::string& below, int flags) const noexcept;
+  [[nodiscard]] int try_open(const std::string& below, int flags) const noexcept;
   [[nodiscard]] int open_without_links(const std::string& below, int flags, unsigned permissions, int kernels) const;
 
   std::filesystem::path path_;

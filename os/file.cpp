@@ -1,7 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
 #include <ulexite/os/calls/file_calls.hpp>
-#include <ulexite/os/calls/open_at_once.hpp>
+#include <ulexite/os/calls/try_open.hpp>
 #include <ulexite/os/file.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
@@ -42,9 +42,9 @@ using detail::in_parts;
 using detail::nowait_support;
 using detail::on_pool;
 using detail::open_now;
-using detail::or_errno;
+using detail::result_or_errno;
+using detail::retry_on_eintr;
 using detail::throw_if;
-using detail::until_not_interrupted;
 
 constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
@@ -81,7 +81,7 @@ file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::p
   const int flags = flags_of(mode);
   error = detail::stop_cause(detail::this_agent());
   if (error) return;
-  fd_ = detail::open_at_once(name_, flags);
+  fd_ = detail::try_open(name_, flags);
   if (fd_ == -EAGAIN) {
     fd_ = on_pool(error, [&] {
       const int fd = open_now(name_, flags, static_cast<mode_t>(permissions));
@@ -155,7 +155,7 @@ void file::append(const void* data, std::size_t size) {
 
 std::uint64_t file::size(std::error_code& error) const {
   struct statx status{};
-  const int result = or_errno(::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status));
+  const int result = result_or_errno(::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status));
   error.assign(result < 0 ? -result : 0, std::system_category());
   return result < 0 ? 0 : status.stx_size;
 }
@@ -170,7 +170,7 @@ std::uint64_t file::size() const {
 void file::truncate(std::uint64_t size, std::error_code& error) {
   on_pool(error, [&] {
     if (!fits(0, size)) return -EFBIG;
-    return until_not_interrupted([&] { return ::ftruncate(fd_, static_cast<off_t>(size)); });
+    return retry_on_eintr([&] { return ::ftruncate(fd_, static_cast<off_t>(size)); });
   });
 }
 
@@ -181,7 +181,7 @@ void file::truncate(std::uint64_t size) {
 }
 
 void file::sync(std::error_code& error) {
-  on_pool(error, [&] { return until_not_interrupted([&] { return ::fsync(fd_); }); });
+  on_pool(error, [&] { return retry_on_eintr([&] { return ::fsync(fd_); }); });
 }
 
 void file::sync() {
@@ -200,7 +200,7 @@ void file::close(std::error_code& error) {
   bool closed = false;
   const auto close = [&] {
     closed = true;
-    result = or_errno(::close(fd));
+    result = result_or_errno(::close(fd));
     return 0;
   };
   if (writes_.known() == nowait_support::rarely_blocks) detail::brief_call(close);

@@ -1,5 +1,5 @@
 #include <ulexite/net/socket/fd_wait.hpp>
-#include <ulexite/net/socket/quiet_write.hpp>
+#include <ulexite/net/socket/no_sigpipe.hpp>
 #include <ulexite/net/socket/socket.hpp>
 #include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/os/pipe.hpp>
@@ -9,7 +9,7 @@
 namespace ulexite::os {
 namespace {
 
-using detail::or_errno;
+using detail::result_or_errno;
 using detail::socket;
 
 int made_non_blocking(int fd) {
@@ -19,10 +19,9 @@ int made_non_blocking(int fd) {
 
 // One operation of a pipe in one direction; `call(fd)` returns its result or -errno.
 template <class Call>
-std::size_t perform(const detail::socket_handle& handle, detail::direction towards, std::error_code& error,
-                    Call&& call) {
+std::size_t perform(const detail::socket_handle& handle, detail::direction side, std::error_code& error, Call&& call) {
   socket* const on = handle.get(error);
-  return on ? on->perform(towards, detail::no_deadline, error, call) : 0;
+  return on ? on->perform(side, detail::no_deadline, error, call) : 0;
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ int pipe_end::release() {
 }
 
 std::size_t pipe_reader::read_some(void* data, std::size_t size, std::error_code& error) {
-  return perform(handle_, socket::read_side, error, [&](int fd) { return or_errno(::read(fd, data, size)); });
+  return perform(handle_, socket::read_side, error, [&](int fd) { return result_or_errno(::read(fd, data, size)); });
 }
 
 std::size_t pipe_reader::read_some(void* data, std::size_t size) {
@@ -76,7 +75,7 @@ std::string pipe_reader::read_all() {
 
 std::size_t pipe_writer::write_some(const void* data, std::size_t size, std::error_code& error) {
   return perform(handle_, socket::write_side, error,
-                 [&](int fd) { return detail::write_quietly([&] { return ::write(fd, data, size); }); });
+                 [&](int fd) { return detail::write_without_sigpipe([&] { return ::write(fd, data, size); }); });
 }
 
 std::size_t pipe_writer::write_some(const void* data, std::size_t size) {

@@ -92,7 +92,7 @@ class process::child {
 
   // waitid(2) of this process, without a wait. Returns -errno.
   int look(siginfo_t& end, int options) const noexcept {
-    return detail::or_errno(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | options));
+    return detail::result_or_errno(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | options));
   }
 
   // The status, if it has ended.
@@ -109,17 +109,17 @@ class process::child {
   // Sends a signal to this process only: other code may have reaped it, and another process may have its number.
   int send(int signal) const noexcept {
     if (pidfd_ >= 0)
-      return static_cast<int>(detail::or_errno(::syscall(SYS_pidfd_send_signal, pidfd_, signal, nullptr, 0)));
+      return static_cast<int>(detail::result_or_errno(::syscall(SYS_pidfd_send_signal, pidfd_, signal, nullptr, 0)));
     siginfo_t end{};
     if (look(end, WNOWAIT) == -ECHILD) return -ESRCH;
-    return detail::or_errno(::kill(pid, signal));
+    return detail::result_or_errno(::kill(pid, signal));
   }
 
   // Sends a signal to all processes of the group, whose number is this one's.
   int send_to_group(int signal) const noexcept {
     siginfo_t end{};
     if (look(end, WNOWAIT) == -ECHILD) return -ESRCH;
-    return detail::or_errno(::kill(-pid, signal));
+    return detail::result_or_errno(::kill(-pid, signal));
   }
 
   void wait_for_news(std::int64_t deadline) {

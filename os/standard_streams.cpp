@@ -1,5 +1,5 @@
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/socket/quiet_write.hpp>
+#include <ulexite/net/socket/no_sigpipe.hpp>
 #include <ulexite/os/calls/file_calls.hpp>
 #include <ulexite/os/standard_streams.hpp>
 
@@ -17,7 +17,7 @@
 
 namespace ulexite::os {
 
-using detail::or_errno;
+using detail::result_or_errno;
 
 namespace {
 
@@ -35,7 +35,7 @@ bool opens_as_the_same(int fd) noexcept {
 
 byte_stream::byte_stream(int fd, std::string name, detail::access how) : fd_(fd), calls_(how), name_(std::move(name)) {
   struct stat about{};
-  const int result = fd < 0 ? fd : or_errno(::fstat(fd, &about));
+  const int result = fd < 0 ? fd : result_or_errno(::fstat(fd, &about));
   if (result < 0) {
     if (fd >= 0) ::close(fd);
     fail({-result, std::system_category()}, "opening");
@@ -65,14 +65,15 @@ byte_stream::opening byte_stream::opened_again(int fd, int flags) noexcept {
     const int again = ::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (again >= 0) return {again, true};
   }
-  return {or_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), false};
+  return {result_or_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), false};
 }
 
 int byte_stream::opened(const std::filesystem::path& path, int flags) {
   std::error_code error;
   const int fd = detail::on_pool(error, [&] {
-    return detail::has_nul(path.native()) ? -EINVAL
-                                          : or_errno(::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return detail::has_nul(path.native())
+               ? -EINVAL
+               : result_or_errno(::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   });
   detail::throw_if(error, "opening", path);
   return fd;
@@ -87,7 +88,7 @@ template <class OnFile, class OnSocket>
 std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
   if (is_on_disk()) {
     const ssize_t done = detail::make_here_or_on_pool(calls_, fd_, size, error, [&](int flags) {
-      return detail::until_not_interrupted([&] { return on_file(fd_, flags); });
+      return detail::retry_on_eintr([&] { return on_file(fd_, flags); });
     });
     return error ? 0 : static_cast<std::size_t>(done);
   }
@@ -129,9 +130,9 @@ std::size_t input_stream::read_some(void* data, std::size_t size, std::error_cod
       size, error,
       [&](int fd, int flags) {
         const iovec part{data, size};
-        return or_errno(flags == 0 ? ::read(fd, data, size) : ::preadv2(fd, &part, 1, -1, flags));
+        return result_or_errno(flags == 0 ? ::read(fd, data, size) : ::preadv2(fd, &part, 1, -1, flags));
       },
-      [&](int fd) { return or_errno(::recv(fd, data, size, MSG_DONTWAIT)); });
+      [&](int fd) { return result_or_errno(::recv(fd, data, size, MSG_DONTWAIT)); });
 }
 
 std::size_t input_stream::read_some(void* data, std::size_t size) {
@@ -151,11 +152,12 @@ std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std
       size, error,
       [&](int fd, int flags) {
         if (!is_on_disk())
-          return detail::write_quietly([&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
+          return detail::write_without_sigpipe(
+              [&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
         const iovec part{const_cast<char*>(data), size};
-        return or_errno(flags == 0 ? ::write(fd, data, size) : ::pwritev2(fd, &part, 1, -1, flags));
+        return result_or_errno(flags == 0 ? ::write(fd, data, size) : ::pwritev2(fd, &part, 1, -1, flags));
       },
-      [&](int fd) { return or_errno(::send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)); });
+      [&](int fd) { return result_or_errno(::send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)); });
 }
 
 std::size_t output_stream::write_some(const void* data, std::size_t size, std::error_code& error) {

@@ -13,8 +13,8 @@ namespace ulexite::os {
 namespace {
 
 using detail::open_now;
-using detail::or_errno;
-using detail::until_not_interrupted;
+using detail::result_or_errno;
+using detail::retry_on_eintr;
 
 int read_to_end(int fd, std::string& into) {
   constexpr std::size_t least_room = 4096;
@@ -24,7 +24,7 @@ int read_to_end(int fd, std::string& into) {
   into.resize(room);
   for (std::size_t done = 0;;) {
     if (done == into.size()) into.resize(done + std::max(least_room, done));
-    const ssize_t got = until_not_interrupted([&] { return ::read(fd, into.data() + done, into.size() - done); });
+    const ssize_t got = retry_on_eintr([&] { return ::read(fd, into.data() + done, into.size() - done); });
     done += static_cast<std::size_t>(got > 0 ? got : 0);
     if (got <= 0) {
       into.resize(done);
@@ -63,7 +63,7 @@ void write_all(const std::filesystem::path& path, std::string_view data, std::er
     file to = file::adopt(open_now(path.native(), flags, static_cast<mode_t>(default_permissions)), {});
     if (!to.is_open()) return to.native_handle();
     const int written = write_from_start(to.native_handle(), data);
-    const int closed = or_errno(::close(to.release()));
+    const int closed = result_or_errno(::close(to.release()));
     return written < 0 ? written : closed == -EINTR ? 0 : closed;
   });
 }
@@ -99,7 +99,7 @@ class replacement {
       return result;
     int result = write_from_start(file_.native_handle(), data);
     if (result == 0 && replaces) result = take_permissions(old);  // now, because a write takes set-user-ID away
-    if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
+    if (result == 0) result = retry_on_eintr([&] { return ::fsync(file_.native_handle()); });
     return result;
   }
   // The new file may have another owner, with more rights. It is not to run with those. If it cannot have the old
@@ -113,11 +113,11 @@ class replacement {
       const mode_t common = (allowed >> 3) & allowed & 07;
       allowed = (allowed & ~static_cast<mode_t>(S_ISGID | 077)) | common << 3 | common;
     }
-    return detail::or_errno(::fchmod(file_.native_handle(), allowed));
+    return detail::result_or_errno(::fchmod(file_.native_handle(), allowed));
   }
   int put_in_place() {
     if (made_ == way::unnamed && with_new_name([&] { return link_to(name_); }) != 0) return needs_a_name;
-    const int result = or_errno(::rename(name_.c_str(), path_.c_str()));
+    const int result = result_or_errno(::rename(name_.c_str(), path_.c_str()));
     if (result < 0) return result;
     name_.clear();
     return sync_directory();
@@ -152,7 +152,7 @@ class replacement {
     return "/proc/thread-self/fd/" + std::to_string(file_.native_handle());
   }
   [[nodiscard]] int link_to(const std::string& name) const {
-    return or_errno(::linkat(AT_FDCWD, by_descriptor().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW));
+    return result_or_errno(::linkat(AT_FDCWD, by_descriptor().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW));
   }
   [[nodiscard]] std::filesystem::path parent() const { return std::filesystem::path(path_).parent_path(); }
   [[nodiscard]] std::string directory() const { return parent().empty() ? "." : parent().native(); }
@@ -161,7 +161,7 @@ class replacement {
     if (fd == -EACCES) return 0;  // a directory that may be written but not read
     if (fd < 0) return fd;
     const file opened = file::adopt(fd, {});
-    const int result = until_not_interrupted([&] { return ::fsync(fd); });
+    const int result = retry_on_eintr([&] { return ::fsync(fd); });
     return result == -EINVAL ? 0 : result;  // some file systems do not support it
   }
 

@@ -50,7 +50,7 @@ template <class F>
 class blocking_function final : public blocking_call {
  public:
   using result = std::invoke_result_t<F&>;
-  static_assert(deliverable<result>, "the result of blocking must be void, a reference T& or movable");
+  static_assert(transferable_result<result>, "the result of blocking must be void, a reference T& or movable");
 
   explicit blocking_function(F& function) noexcept : function_(function) {}
 

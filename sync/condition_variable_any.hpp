@@ -126,7 +126,7 @@ class condition_variable_any {
     if (token.stop_possible()) stop.watch(token, self);
     const auto reason = detail::suspend_prepared(
         self, detail::waiting_for(detail::wait_kind::condition_variable, this, cancellable), deadline);
-    if (stop.forget() || reason != detail::wake_reason::notified) leave(node);
+    if (stop.deregister() || reason != detail::wake_reason::notified) leave(node);
     if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
     return reason == detail::wake_reason::timed_out ? std::cv_status::timeout : std::cv_status::no_timeout;
   }

@@ -47,7 +47,7 @@ class join_set : public spawn_interface<join_set<T>> {
   // Waits for the next end of a child. Returns the child's result (std::monostate for void, std::reference_wrapper for
   // a reference) or throws its exception. Each child is returned once; nullopt when none is left. Skips children that
   // request_stop() has cancelled. A cancellation point: if it throws operation_cancelled, it has taken nothing.
-  std::optional<detail::stored<T>> next() {
+  std::optional<detail::storable<T>> next() {
     while (size() != 0) {
       ended_.acquire();
       const std::unique_ptr<ending> how(take());
@@ -67,7 +67,7 @@ class join_set : public spawn_interface<join_set<T>> {
   // The ending of a child. It is made with the child, so an end allocates nothing. It stays empty if the child was
   // cancelled or did not start.
   struct ending : detail::list_hook {
-    std::optional<detail::stored<T>> value;
+    std::optional<detail::storable<T>> value;
     std::exception_ptr failure;
 
     template <class F>

@@ -104,7 +104,7 @@ class stop_case : public select_case {
   explicit stop_case(std::stop_token token) noexcept : token_(std::move(token)) { enabled = token_.stop_possible(); }
   [[nodiscard]] bool attempt(agent*&) final { return token_.stop_requested(); }
   void enter(agent& self) noexcept final { claim_.watch(token_, self); }
-  [[nodiscard]] ending leave() noexcept final { return claim_.forget() ? ending::chosen : ending::other; }
+  [[nodiscard]] ending leave() noexcept final { return claim_.deregister() ? ending::chosen : ending::other; }
 
  protected:
   ~stop_case() = default;

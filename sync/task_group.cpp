@@ -55,7 +55,7 @@ std::ptrdiff_t task_group::checked(std::size_t limit) {
 task_group::~task_group() {
   stop_and_wait();
   if (interrupted_) body_->word.end_interrupt();
-  if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= exceptions_at_birth_)
+  if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= uncaught_at_construction_)
     detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
 
@@ -132,7 +132,7 @@ std::exception_ptr task_group::take_failure(bool of_inherited_deadline_too) noex
   return std::exchange(first_.what, nullptr);
 }
 
-void task_group::watch_body() noexcept {
+void task_group::interrupt_body_on_failure() noexcept {
   detail::agent& self = detail::this_agent();
   if (self.kind == detail::agent_kind::fiber) body_ = &self;
 }

@@ -136,7 +136,7 @@ class task_group : public spawn_interface<task_group> {
   friend class detail::task_group_case;
 
   // Cancels the calling fiber at the first failure of a child, until the group ends.
-  void watch_body() noexcept;
+  void interrupt_body_on_failure() noexcept;
 
   // A child's link in the list of its group, and its room under the limit. It is in the child's closure, so nothing is
   // allocated for it.
@@ -233,12 +233,13 @@ class task_group : public spawn_interface<task_group> {
   };
 
   const on_error policy_;
-  const bool limited_;                                          // whether spawn waits for room_
-  const int exceptions_at_birth_ = std::uncaught_exceptions();  // if there are more at the end, an exception destroys
-                                                                // the group
-  detail::semaphore_core room_;                                 // a permit for each further child, if there is a limit
-  mutable detail::spin_lock lock_;                              // guards the members below
-  detail::wait_queue queue_;                                    // who waits for the children's ends
+  const bool limited_;  // whether spawn waits for room_
+  const int uncaught_at_construction_ =
+      std::uncaught_exceptions();             // if there are more at the end, an exception destroys
+                                              // the group
+  detail::semaphore_core room_;               // a permit for each further child, if there is a limit
+  mutable detail::spin_lock lock_;            // guards the members below
+  detail::wait_queue queue_;                  // who waits for the children's ends
   std::size_t size_ = 0;                      // the children that have not ended; each is in one of the two lists
   detail::intrusive_list<member> members_;    // those that a request to stop reaches next
   detail::intrusive_list<member> told_;       // those that have it in their tokens too, and those that have failed
@@ -272,7 +273,7 @@ struct detail::group_access {
                   "scope would end before the coroutine runs: use co_scope");
     detail::check_may_wait_for_children();
     task_group group;
-    group.watch_body();
+    group.interrupt_body_on_failure();
     const auto call_body = [&]() -> decltype(auto) {
       try {
         return std::invoke(std::forward<F>(body), group);

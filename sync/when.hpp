@@ -25,15 +25,16 @@ namespace detail {
 
 // The type of a result in a tuple.
 template <class R>
-using kept = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+using monostate_if_void = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
 
 // The type of a result in a variant or vector, which hold no references.
 template <class R>
-using stored = std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, kept<R>>;
+using storable = std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>,
+                                    monostate_if_void<R>>;
 
 // Returns the value of call(), or std::monostate.
 template <class Call>
-kept<std::invoke_result_t<Call>> keep(Call&& call) {
+monostate_if_void<std::invoke_result_t<Call>> value_or_monostate(Call&& call) {
   if constexpr (std::is_void_v<std::invoke_result_t<Call>>) {
     std::forward<Call>(call)();
     return {};
@@ -69,8 +70,8 @@ auto call_all(spawn_place where, F&&... functions) {
   group.wait();
   return std::apply(
       [](auto&... handle) {
-        return std::tuple<kept<spawned_result_t<std::invoke_result_t<F>>>...>{
-            keep([&]() -> decltype(auto) { return handle.get(); })...};
+        return std::tuple<monostate_if_void<spawned_result_t<std::invoke_result_t<F>>>...>{
+            value_or_monostate([&]() -> decltype(auto) { return handle.get(); })...};
       },
       handles);
 }
@@ -154,11 +155,11 @@ auto when_all(Handles&& handles) {
   }
   if (failure)
     for (auto& handle : handles) handle.request_stop();
-  std::vector<detail::stored<result>> values;
+  std::vector<detail::storable<result>> values;
   values.reserve(cases.size());
   for (auto& handle : handles) {
     try {
-      values.push_back(detail::keep([&]() -> decltype(auto) { return handle.get(); }));
+      values.push_back(detail::value_or_monostate([&]() -> decltype(auto) { return handle.get(); }));
     } catch (...) {  // the failure of the fiber, or of the join, which leaves the handle its fiber
       if (!failure || handle.joinable()) failure = std::current_exception();
     }
@@ -179,9 +180,10 @@ auto when_all(Functions&& functions, std::source_location where = std::source_lo
   for (auto&& each : functions)
     handles.push_back(group.spawn(detail::call_of<function>{std::forward<decltype(each)>(each)}, where));
   group.wait();
-  std::vector<detail::stored<detail::spawned_result_t<std::invoke_result_t<function>>>> values;
+  std::vector<detail::storable<detail::spawned_result_t<std::invoke_result_t<function>>>> values;
   values.reserve(handles.size());
-  for (auto& each : handles) values.push_back(detail::keep([&]() -> decltype(auto) { return each.get(); }));
+  for (auto& each : handles)
+    values.push_back(detail::value_or_monostate([&]() -> decltype(auto) { return each.get(); }));
   return values;
 }
 
@@ -189,16 +191,16 @@ auto when_all(Functions&& functions, std::source_location where = std::source_lo
 // position. The type is std::monostate for void, std::reference_wrapper for a reference.
 template <class... R>
 struct any_result {
-  std::size_t index;                         // of the function that ended first
-  std::variant<detail::stored<R>...> value;  // its result
+  std::size_t index;                           // of the function that ended first
+  std::variant<detail::storable<R>...> value;  // its result
 };
 
 // The result of when_any of a range: the position of the function or fiber that ended first, and its result. The type
 // is std::monostate for void, std::reference_wrapper for a reference.
 template <class R>
 struct any_of_range {
-  std::size_t index;        // of the function or fiber that ended first
-  detail::stored<R> value;  // its result
+  std::size_t index;          // of the function or fiber that ended first
+  detail::storable<R> value;  // its result
 };
 
 namespace detail {
@@ -236,7 +238,7 @@ class race {
       return won;
     };
     try {
-      decltype(auto) value = keep(call);
+      decltype(auto) value = value_or_monostate(call);
       if (!win()) return;
       first_.emplace(make(std::forward<decltype(value)>(value)));
     } catch (...) {
@@ -275,7 +277,7 @@ auto call_any(spawn_place where, F&&... functions) {
 template <std::invocable... F>
   requires(sizeof...(F) > 0)
 [[gnu::always_inline]] inline auto when_any(F&&... functions) {
-  static_assert((detail::deliverable<std::invoke_result_t<F>> && ...),
+  static_assert((detail::transferable_result<std::invoke_result_t<F>> && ...),
                 "each result of when_any must be void, a reference T& or movable");
   const detail::spawn_place where(detail::code_address());
   return detail::call_any(where, std::forward<F>(functions)...);
@@ -330,7 +332,7 @@ auto when_any(Handles&& handles) {
   for (auto& handle : handles) {
     const bool is_first = &cases[index] == first;
     try {
-      decltype(auto) value = detail::keep([&]() -> decltype(auto) { return handle.get(); });
+      decltype(auto) value = detail::value_or_monostate([&]() -> decltype(auto) { return handle.get(); });
       if (is_first) chosen.emplace(any_of_range<result>{index, std::forward<decltype(value)>(value)});
     } catch (...) {  // the failure of the fiber, or of the join, which leaves the handle its fiber
       if (is_first || handle.joinable()) failure = std::current_exception();

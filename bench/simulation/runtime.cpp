@@ -93,7 +93,7 @@ process runtime::offer(worker& here, fiber forked) {
   co_return 0;
 }
 
-process runtime::take_back(worker& here) {
+process runtime::try_pop(worker& here) {
   if (here.forks.empty()) co_return none;
   here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
   const fiber youngest = here.forks.back();

@@ -81,7 +81,7 @@ class runtime {
   process add(worker& here, fiber spawned);   // to the ring, and notify
   process wake(worker& here, fiber woken);    // to the slot
   process offer(worker& here, fiber forked);  // to the forks
-  process take_back(worker& here);            // the youngest of them, or none
+  process try_pop(worker& here);              // the youngest of them, or none
   // For a thread that is no worker.
   process inject(fiber runnable);
   // For the network: a descriptor became ready.

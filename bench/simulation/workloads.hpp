@@ -53,7 +53,7 @@ class fork_join : public workload {
   fork_join(int leaves, ns leaf) : done_(static_cast<std::size_t>(leaves)), leaf_(leaf) {}
   void begin(runtime& on) override { on.clock.start(inject(on)); }
   process run(runtime& on, worker& here, fiber which) override {
-    for (fiber at = which; at != none; at = co_await on.take_back(here)) {
+    for (fiber at = which; at != none; at = co_await on.try_pop(here)) {
       for (; at < leaves(); at *= 2) co_await on.offer(here, 2 * at + 1);
       co_await on.compute(here, leaf_);
       ++done_[static_cast<std::size_t>(at - leaves())];

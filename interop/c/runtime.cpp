@@ -1,7 +1,7 @@
 #include <ulexite/interop/c/handles.hpp>
 
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/socket/quiet_write.hpp>
+#include <ulexite/net/socket/no_sigpipe.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
@@ -68,7 +68,7 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
 // Writes all of `text`. A descriptor in non-blocking mode may be full: then it waits. Returns the error, or 0.
 int write_whole(int fd, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = detail::write_quietly([&] { return ::write(fd, text.data(), text.size()); });
+    const ssize_t written = detail::write_without_sigpipe([&] { return ::write(fd, text.data(), text.size()); });
     if (written == -EAGAIN) {
       net::wait_fd(fd, net::interest::write);
     } else if (written >= 0) {

@@ -17,7 +17,7 @@ enum class direction : std::uint8_t;
 runtime_state* calling_runtime() noexcept;
 
 // How a wait for the descriptor, or for a turn to use it, appears in reports.
-wait_mode waiting_for_fd(int fd, direction towards) noexcept;
+wait_mode waiting_for_fd(int fd, direction side) noexcept;
 
 // Waits for a descriptor without its own source, until it is ready or `deadline` has passed. A fiber opens one for the
 // time of the wait; a plain thread blocks in poll(2). Reports a cancellation as errc::cancelled, and a passed deadline

@@ -50,13 +50,13 @@ const direction socket::write_side = direction::write;
 const ssize_t socket::would_block = -EAGAIN;
 
 // Under the lock, because a close removes the source.
-bool socket::arm(direction towards, event& edge) noexcept {
+bool socket::arm(direction side, event& edge) noexcept {
   const std::lock_guard lock(lock_);
-  return source_ && event_loop::arm(*source_, towards, edge);
+  return source_ && event_loop::arm(*source_, side, edge);
 }
-void socket::disarm(direction towards, event& edge) noexcept {
+void socket::disarm(direction side, event& edge) noexcept {
   const std::lock_guard lock(lock_);
-  if (source_) event_loop::disarm(*source_, towards, edge);
+  if (source_) event_loop::disarm(*source_, side, edge);
 }
 
 // A path in the file system, and the file there after the bind.
@@ -76,7 +76,7 @@ struct socket::sharing {
   std::size_t passing = 0;  // those not in a queue
   wait_queue queues[2];     // by direction: they wait for the turn
 
-  [[nodiscard]] wait_queue& queue(direction towards) noexcept { return queues[static_cast<unsigned>(towards)]; }
+  [[nodiscard]] wait_queue& queue(direction side) noexcept { return queues[static_cast<unsigned>(side)]; }
   [[nodiscard]] bool in_use() noexcept {
     return passing > 0 || !queue(read_side).nobody_waits() || !queue(write_side).nobody_waits();
   }
@@ -102,8 +102,8 @@ void socket::owns_path(std::string_view path) noexcept {
 // ---- inside and outside ----
 
 // Lock held. A user that was abandoned with its runtime never leaves.
-agent*& socket::user_of(direction towards) noexcept {
-  agent*& user = users_[static_cast<unsigned>(towards)];
+agent*& socket::user_of(direction side) noexcept {
+  agent*& user = users_[static_cast<unsigned>(side)];
   if (user && user->word.abandoned()) user = nullptr;
   return user;
 }
@@ -111,7 +111,7 @@ agent*& socket::user_of(direction towards) noexcept {
 // Lock held.
 bool socket::in_use() noexcept { return user_of(read_side) || user_of(write_side) || (shared_ && shared_->in_use()); }
 
-bool socket::enter(direction towards, std::int64_t deadline, std::error_code& error) {
+bool socket::enter(direction side, std::int64_t deadline, std::error_code& error) {
   agent& self = this_agent();
   error = refusal(self, deadline);
   const std::lock_guard lock(lock_);
@@ -119,9 +119,9 @@ bool socket::enter(direction towards, std::int64_t deadline, std::error_code& er
     error = closed_error();
     return false;
   }
-  agent*& user = user_of(towards);
+  agent*& user = user_of(side);
   if (user && !shared_) {
-    const std::string what = towards == direction::read ? "read from" : "written to";
+    const std::string what = side == direction::read ? "read from" : "written to";
     const std::string with = peer_.port() == 0 ? "" : " (connected with " + peer_.str() + ")";
     throw usage_error("fd " + std::to_string(fd_) + with + " is being " + what + " already: one at a time");
   }
@@ -135,17 +135,17 @@ bool socket::enter(direction towards, std::int64_t deadline, std::error_code& er
   return true;
 }
 
-void socket::leave(direction towards) noexcept {
+void socket::leave(direction side) noexcept {
   int last_fd = -1;
   bool last_of_all = false;
   agent* next = nullptr;
   {
     const std::lock_guard lock(lock_);
-    agent*& user = user_of(towards);
+    agent*& user = user_of(side);
     if (!shared_) {
       user = nullptr;
     } else if (user == &this_agent()) {
-      next = give_turn(towards);
+      next = give_turn(side);
     } else {
       --shared_->passing;
     }
@@ -161,11 +161,11 @@ void socket::leave(direction towards) noexcept {
 
 // Called by the user with the turn, with the lock held. Returns the agent to resume, if any. A waiter whose wait has
 // ended otherwise stays in the queue until it leaves by itself, because the socket must not end before that.
-agent* socket::give_turn(direction towards) noexcept {
-  agent*& user = user_of(towards);
+agent* socket::give_turn(direction side) noexcept {
+  agent*& user = user_of(side);
   user = nullptr;
   agent* next = nullptr;
-  wait_queue& queue = shared_->queue(towards);
+  wait_queue& queue = shared_->queue(side);
   intrusive_list<wait_node> ending;
   while (!user && !queue.nobody_waits()) {
     wait_node& node = queue.oldest();
@@ -183,24 +183,24 @@ agent* socket::give_turn(direction towards) noexcept {
 // A fiber of the runtime that watches a shared socket would have to wait. `had_it`: it has the turn, and may wait for
 // an edge. Otherwise it gets the turn, and must try first. Only such fibers queue, behind each other or behind a user
 // that does not wait. So if the one with the turn is abandoned, the others are abandoned with it.
-std::error_code socket::take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept {
+std::error_code socket::take_turn(direction side, std::int64_t deadline, bool& had_it) noexcept {
   agent& self = this_agent();
   lock_.lock();
-  agent*& user = user_of(towards);
+  agent*& user = user_of(side);
   had_it = user == &self;
   if (!had_it) --shared_->passing;
-  if (!had_it && user) return queue_for_turn(towards, deadline);
+  if (!had_it && user) return queue_for_turn(side, deadline);
   user = &self;
   lock_.unlock();
   return {};
 }
 
 // Called with the lock held; releases it. Whoever gives the turn has claimed the wait, and made the caller the user.
-std::error_code socket::queue_for_turn(direction towards, std::int64_t deadline) noexcept {
+std::error_code socket::queue_for_turn(direction side, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   wait_node node(self);
-  shared_->queue(towards).push(node);
-  const wake_reason reason = suspend_and_unlock(self, lock_, waiting_for_fd(fd_, towards), deadline);
+  shared_->queue(side).push(node);
+  const wake_reason reason = suspend_and_unlock(self, lock_, waiting_for_fd(fd_, side), deadline);
   if (reason == wake_reason::notified) return {};
   const std::lock_guard lock(lock_);
   wait_queue::remove(node);
@@ -223,7 +223,7 @@ bool socket::close(bool at_once, int* kept) noexcept {
     const std::lock_guard lock(lock_);
     if (closed_) return false;
     if (kept) {
-      *kept = foreign_waiters_ > 0 ? -EBUSY : or_errno(::fcntl(fd_, F_DUPFD_CLOEXEC, 0));
+      *kept = foreign_waiters_ > 0 ? -EBUSY : result_or_errno(::fcntl(fd_, F_DUPFD_CLOEXEC, 0));
       if (*kept < 0) return false;
       path_ = nullptr;
     }
@@ -287,8 +287,8 @@ net::endpoint socket::peer() const noexcept {
 
 // ---- waiting ----
 
-wait_mode waiting_for_fd(int fd, direction towards) noexcept {
-  const wait_kind kind = towards == direction::read ? wait_kind::read : wait_kind::write;
+wait_mode waiting_for_fd(int fd, direction side) noexcept {
+  const wait_kind kind = side == direction::read ? wait_kind::read : wait_kind::write;
   return waiting_for(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd)), cancellable::yes);
 }
 
@@ -299,26 +299,26 @@ runtime_state* calling_runtime() noexcept {
 
 // The error with which a failed system call ends the operation. None: try again. After a close it is always
 // bad_file_descriptor, because the shutdown of close may cause other errors.
-std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) {
+std::error_code socket::after_failure(int number, direction side, std::int64_t deadline) {
   if (number == EINTR) return {};
   const bool blocked = number == EAGAIN || number == EWOULDBLOCK || number == EINPROGRESS || number == EALREADY;
-  const std::error_code error = blocked ? wait(towards, deadline) : std::error_code(number, std::system_category());
+  const std::error_code error = blocked ? wait(side, deadline) : std::error_code(number, std::system_category());
   return is_open() ? error : closed_error();
 }
 
-std::error_code socket::wait(direction towards, std::int64_t deadline) {
+std::error_code socket::wait(direction side, std::int64_t deadline) {
   if (deadline == never_wait) return std::make_error_code(std::errc::resource_unavailable_try_again);
-  check_may_wait(this_agent(), towards == direction::read ? wait_kind::read : wait_kind::write);
+  check_may_wait(this_agent(), side == direction::read ? wait_kind::read : wait_kind::write);
   runtime_state* const here = calling_runtime();
-  if (!here) return wait_as_guest(towards, deadline);
+  if (!here) return wait_as_guest(side, deadline);
   if (const auto error = register_in(here->loop)) return error;
-  if (loop_ != here->loop) return wait_as_guest(towards, deadline);
+  if (loop_ != here->loop) return wait_as_guest(side, deadline);
   if (shared_) {
     bool had_it;
-    const std::error_code error = take_turn(towards, deadline, had_it);
+    const std::error_code error = take_turn(side, deadline, had_it);
     if (error || !had_it) return error;
   }
-  return wait_for_edge(towards, deadline);
+  return wait_for_edge(side, deadline);
 }
 
 // The order is: prepare the word, arm, suspend. From the prepare on, the edge may claim the wait, even before the fiber
@@ -327,33 +327,33 @@ std::error_code socket::wait(direction towards, std::int64_t deadline) {
 // Then no thread can have claimed the word, and the wait is retracted. After a time-out or a cancellation the source
 // may still hold the event, so it is taken back before its frame ends. An edge or a close releases the event before it
 // claims. If its claim fails or is early, an edge stays remembered in the source.
-std::error_code socket::wait_for_edge(direction towards, std::int64_t deadline) noexcept {
+std::error_code socket::wait_for_edge(direction side, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   event edge;
-  tie<wake_reason::notified>(edge, self);
+  bind_event<wake_reason::notified>(edge, self);
   self.word.prepare();
-  if (!arm(towards, edge) && self.word.retract()) return {};
-  const wake_reason reason = suspend_prepared(self, waiting_for_fd(fd_, towards), deadline);
+  if (!arm(side, edge) && self.word.retract()) return {};
+  const wake_reason reason = suspend_prepared(self, waiting_for_fd(fd_, side), deadline);
   if (reason == wake_reason::notified) return {};
-  disarm(towards, edge);
+  disarm(side, edge);
   if (reason == wake_reason::timed_out) return std::make_error_code(std::errc::timed_out);
   return stop_cause(self);
 }
 
 // A guest waits beside the source, so it gives the turn of a shared socket to one that needs it.
-std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) noexcept {
+std::error_code socket::wait_as_guest(direction side, std::int64_t deadline) noexcept {
   agent* next = nullptr;
   {
     const std::lock_guard lock(lock_);
     if (closed_) return {};
     ++foreign_waiters_;
-    if (shared_ && user_of(towards) == &this_agent()) {
+    if (shared_ && user_of(side) == &this_agent()) {
       ++shared_->passing;
-      next = give_turn(towards);
+      next = give_turn(side);
     }
   }
   if (next) resume(*next);
-  const std::error_code error = wait_without_source(fd_, towards, deadline);
+  const std::error_code error = wait_without_source(fd_, side, deadline);
   const std::lock_guard lock(lock_);
   --foreign_waiters_;
   return error;

@@ -59,7 +59,7 @@ class socket {
   // Makes the system call `call(fd)`, which must never wait, beside operations under way. Keeps the descriptor open
   // while it exists. Returns the call's result, a number or -errno; -EBADF once closed. Any thread.
   template <class Call>
-  int at_once(Call&& call) noexcept {
+  int with_fd(Call&& call) noexcept {
     const std::lock_guard lock(lock_);
     return closed_ ? -EBADF : call(fd_);
   }
@@ -86,11 +86,11 @@ class socket {
   [[nodiscard]] bool is_open() const noexcept { return fd() >= 0; }
 
   // Sets the limit of operations of one direction that begin later, in nanoseconds of the steady clock.
-  void expires_at(direction towards, std::int64_t deadline) noexcept {
-    expiry_[static_cast<unsigned>(towards)].store(deadline, std::memory_order_relaxed);  // a setting
+  void expires_at(direction side, std::int64_t deadline) noexcept {
+    expiry_[static_cast<unsigned>(side)].store(deadline, std::memory_order_relaxed);  // a setting
   }
-  [[nodiscard]] std::int64_t expiry(direction towards) const noexcept {
-    return expiry_[static_cast<unsigned>(towards)].load(std::memory_order_relaxed);  // a setting
+  [[nodiscard]] std::int64_t expiry(direction side) const noexcept {
+    return expiry_[static_cast<unsigned>(side)].load(std::memory_order_relaxed);  // a setting
   }
 
   // Makes the system call `call(fd)`, which returns its result or -errno. Waits as often as the call would block. A
@@ -98,11 +98,11 @@ class socket {
   // errc::cancelled. Throws usage_error if another operation in this direction is under way and the socket is not
   // shared.
   template <class Call>
-  std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
+  std::size_t perform(direction side, std::int64_t deadline, std::error_code& error, Call&& call) {
     ssize_t done = 0;
     {
-      const user inside(*this, towards, deadline, error);
-      while (!error && (done = call(fd_)) < 0) error = after_failure(static_cast<int>(-done), towards, deadline);
+      const user inside(*this, side, deadline, error);
+      while (!error && (done = call(fd_)) < 0) error = after_failure(static_cast<int>(-done), side, deadline);
     }
     if (deadline != never_wait) spend_budget();  // after an error too: a loop over failures must let others run
     return error ? 0 : static_cast<std::size_t>(done);
@@ -119,9 +119,9 @@ class socket {
   }
   template <class Call>
   std::size_t receive(std::int64_t deadline, std::error_code& error, Call&& call) {
-    bool may_be_in_vain = true;
+    bool expect_would_block = true;
     return perform(read_side, deadline, error, [&](int fd) -> ssize_t {
-      if (std::exchange(may_be_in_vain, false) && nothing_to_read()) return would_block;
+      if (std::exchange(expect_would_block, false) && nothing_to_read()) return would_block;
       bool nothing_left = false;
       const ssize_t got = call(fd, nothing_left);
       if (got == 0 && !is_open()) return would_block;  // an end that close made
@@ -151,17 +151,17 @@ class socket {
   // One user inside the socket, as a scope.
   class user {
    public:
-    user(socket& used, direction towards, std::int64_t deadline, std::error_code& error)
-        : socket_(used), towards_(towards), inside_(used.enter(towards, deadline, error)) {}
+    user(socket& used, direction side, std::int64_t deadline, std::error_code& error)
+        : socket_(used), side_(side), inside_(used.enter(side, deadline, error)) {}
     ~user() {
-      if (inside_) socket_.leave(towards_);
+      if (inside_) socket_.leave(side_);
     }
     user(const user&) = delete;
     user& operator=(const user&) = delete;
 
    private:
     socket& socket_;
-    const direction towards_;
+    const direction side_;
     const bool inside_;
   };
   struct sharing;
@@ -171,19 +171,19 @@ class socket {
 
   // `kept` is null, or receives the duplicate of close_and_keep. If it receives -errno, the socket stays open.
   bool close(bool at_once, int* kept) noexcept;
-  [[nodiscard]] agent*& user_of(direction towards) noexcept;
+  [[nodiscard]] agent*& user_of(direction side) noexcept;
   [[nodiscard]] bool in_use() noexcept;
-  bool enter(direction towards, std::int64_t deadline, std::error_code& error);
-  void leave(direction towards) noexcept;
-  std::error_code after_failure(int number, direction towards, std::int64_t deadline);
-  std::error_code wait(direction towards, std::int64_t deadline);
-  std::error_code wait_for_edge(direction towards, std::int64_t deadline) noexcept;
-  [[nodiscard]] bool arm(direction towards, event& edge) noexcept;
-  void disarm(direction towards, event& edge) noexcept;
-  agent* give_turn(direction towards) noexcept;
-  std::error_code take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept;
-  std::error_code queue_for_turn(direction towards, std::int64_t deadline) noexcept;
-  std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
+  bool enter(direction side, std::int64_t deadline, std::error_code& error);
+  void leave(direction side) noexcept;
+  std::error_code after_failure(int number, direction side, std::int64_t deadline);
+  std::error_code wait(direction side, std::int64_t deadline);
+  std::error_code wait_for_edge(direction side, std::int64_t deadline) noexcept;
+  [[nodiscard]] bool arm(direction side, event& edge) noexcept;
+  void disarm(direction side, event& edge) noexcept;
+  agent* give_turn(direction side) noexcept;
+  std::error_code take_turn(direction side, std::int64_t deadline, bool& had_it) noexcept;
+  std::error_code queue_for_turn(direction side, std::int64_t deadline) noexcept;
+  std::error_code wait_as_guest(direction side, std::int64_t deadline) noexcept;
   std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
   [[nodiscard]] bool nothing_to_read() const noexcept;
 

@@ -67,8 +67,8 @@ socket_handle make_to_connect(const net::endpoint& to, const std::optional<net::
 
 void make_non_blocking(int fd) {
   if (network_of(fd)) return;  // these are always non-blocking
-  const int flags = or_errno(::fcntl(fd, F_GETFL));
-  const int result = flags < 0 ? flags : or_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+  const int flags = result_or_errno(::fcntl(fd, F_GETFL));
+  const int result = flags < 0 ? flags : result_or_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
   if (result < 0)
     throw std::system_error(-result, std::system_category(), "ulexite: adopting fd " + std::to_string(fd));
 }
@@ -119,7 +119,7 @@ std::string peer_text(const socket_handle& whose) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   const auto ask = [&](int fd) { return kernel::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size); };
-  if (whose.get()->at_once(ask) < 0) return "a closed socket";
+  if (whose.get()->with_fd(ask) < 0) return "a closed socket";
   try {
     const net::endpoint local = endpoint_of(address, size);
     if (is_named(local)) return "a peer of " + local.str();
@@ -131,7 +131,7 @@ std::string peer_text(const socket_handle& whose) {
 // A linger of no time makes the close a reset.
 void reset(const socket_handle& whose) noexcept {
   std::error_code ignored;
-  at_once(whose, ignored, [](int fd) { return set_option(fd, SOL_SOCKET, SO_LINGER, linger{1, 0}); });
+  with_fd(whose, ignored, [](int fd) { return set_option(fd, SOL_SOCKET, SO_LINGER, linger{1, 0}); });
   if (whose.get()) whose.get()->close();
 }
 
@@ -139,7 +139,7 @@ net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, soc
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   std::error_code error;
-  at_once(whose, error, [&](int fd) { return ask(fd, reinterpret_cast<sockaddr*>(&address), &size); });
+  with_fd(whose, error, [&](int fd) { return ask(fd, reinterpret_cast<sockaddr*>(&address), &size); });
   if (error)
     throw std::system_error(error, "ulexite: asking for an endpoint of the connection with " + peer_text(whose));
   return endpoint_of(address, size);

@@ -99,11 +99,11 @@ int set_option(int fd, int level, int name, const Value& value) noexcept {
   return kernel::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// Makes socket::at_once, or fails if there is no socket. Returns the result of `call`; sets `error` for -errno.
+// Calls socket::with_fd, or fails if there is no socket. Returns the result of `call`; sets `error` for -errno.
 template <class Call>
-int at_once(const socket_handle& handle, std::error_code& error, Call&& call) noexcept {
+int with_fd(const socket_handle& handle, std::error_code& error, Call&& call) noexcept {
   socket* const used = handle.get(error);
-  const int result = used ? used->at_once(call) : 0;
+  const int result = used ? used->with_fd(call) : 0;
   if (result < 0) error.assign(-result, std::system_category());
   return result;
 }
@@ -111,12 +111,12 @@ int at_once(const socket_handle& handle, std::error_code& error, Call&& call) no
 // As socket::perform. `call` may fail with EAGAIN without a later edge, as on Unix sockets. Repeats the call every
 // millisecond instead of waiting for an edge. So an attempt of a coroutine waits here, on its stack, up to the expiry.
 template <class Call>
-std::size_t perform_by_polling(socket& used, direction towards, std::int64_t deadline, std::error_code& error,
+std::size_t perform_by_polling(socket& used, direction side, std::int64_t deadline, std::error_code& error,
                                Call&& call) {
-  if (deadline == socket::never_wait) deadline = used.expiry(towards);
+  if (deadline == socket::never_wait) deadline = used.expiry(side);
   for (;;) {
     bool blocked = false;
-    const std::size_t done = used.perform(towards, deadline, error, [&](int fd) -> ssize_t {
+    const std::size_t done = used.perform(side, deadline, error, [&](int fd) -> ssize_t {
       const ssize_t result = call(fd);
       blocked = result == -EAGAIN;
       return blocked ? 0 : result;

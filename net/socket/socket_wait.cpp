@@ -21,9 +21,9 @@ event& event_in(std::byte* room) noexcept {
 socket_wait::socket_wait(socket* on, bool reads, bool edge_is_enough) noexcept
     : stackless_wait(waiting_for_fd(on ? on->fd() : -1, reads ? direction::read : direction::write)),
       on_(on),
-      towards_(reads ? direction::read : direction::write),
+      side_(reads ? direction::read : direction::write),
       edge_is_enough_(edge_is_enough),
-      deadline_(on ? on->expiry(towards_) : no_deadline) {
+      deadline_(on ? on->expiry(side_) : no_deadline) {
   new (edge_) event();
 }
 
@@ -54,14 +54,14 @@ bool socket_wait::wait_for_edge(agent& self) {
   check_may_wait(self, wait_mode::kind_of(mode().bits));
   if (needs_timer(self, deadline_)) provide_timer();
   error_.clear();
-  inside_ = on_->enter(towards_, deadline_, error_);
+  inside_ = on_->enter(side_, deadline_, error_);
   if (!inside_) return false;
   const auto& loop = self.fiber().runtime().loop;
   error_ = on_->register_in(loop);
   bool may_watch;
   {
     const std::lock_guard lock(on_->lock_);
-    may_watch = on_->loop_ == loop && on_->user_of(towards_) == &self;
+    may_watch = on_->loop_ == loop && on_->user_of(side_) == &self;
   }
   if (error_ || !may_watch) {
     leave_socket();
@@ -70,9 +70,9 @@ bool socket_wait::wait_for_edge(agent& self) {
     done_ = true;
     return false;
   }
-  tie<wake_reason::notified>(event_in(edge_), self);
+  bind_event<wake_reason::notified>(event_in(edge_), self);
   self.word.prepare();
-  if (!on_->arm(towards_, event_in(edge_)) && self.word.retract()) {
+  if (!on_->arm(side_, event_in(edge_)) && self.word.retract()) {
     use_edge();
     return false;
   }
@@ -82,18 +82,18 @@ bool socket_wait::wait_for_edge(agent& self) {
 
 // The edge is gone, so the next read must try before it waits for another.
 void socket_wait::use_edge() noexcept {
-  if (towards_ == direction::read) on_->received_.note_read(false);
+  if (side_ == direction::read) on_->received_.note_read(false);
   leave_socket();
 }
 
 void socket_wait::leave_socket() noexcept {
-  if (std::exchange(inside_, false)) on_->leave(towards_);
+  if (std::exchange(inside_, false)) on_->leave(side_);
 }
 
 bool socket_wait::resumed(agent& self) noexcept {
   if (done_) return true;  // it has yielded
   const wake_reason reason = end(self);
-  if (reason != wake_reason::notified) on_->disarm(towards_, event_in(edge_));
+  if (reason != wake_reason::notified) on_->disarm(side_, event_in(edge_));
   const bool open = on_->is_open();
   use_edge();
   if (!open)

@@ -45,7 +45,7 @@ class socket_wait : public stackless_wait {
   [[nodiscard]] bool resumed_attempt(agent& self) noexcept;
 
   socket* const on_;
-  const direction towards_;
+  const direction side_;
   const bool edge_is_enough_;
   bool inside_ = false;  // counted as a user of the socket
   bool done_ = false;

@@ -36,22 +36,22 @@ inline struct statx status_of(int fd) noexcept {
 
 // Makes the system call, and repeats it while it is interrupted.
 template <class Call>
-auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
+auto retry_on_eintr(Call&& call) noexcept -> decltype(call()) {
   for (;;)
-    if (const auto result = or_errno(call()); result != -EINTR) return result;
+    if (const auto result = result_or_errno(call()); result != -EINTR) return result;
 }
 
 // Opens `path`. Returns the descriptor or -errno.
 inline int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
   if (has_nul(path)) return -EINVAL;  // open would take the text before it
-  return until_not_interrupted([&] { return ::open(path.c_str(), flags, permissions); });
+  return retry_on_eintr([&] { return ::open(path.c_str(), flags, permissions); });
 }
 
 // Calls part(done) until `size` bytes are done, or the file ends. Returns 0 or -errno.
 template <class Part>
 int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
   while (done < size) {
-    const ssize_t more = until_not_interrupted([&] { return part(done); });
+    const ssize_t more = retry_on_eintr([&] { return part(done); });
     if (more < 0) return static_cast<int>(more);
     if (more == 0) break;
     done += static_cast<std::size_t>(more);

@@ -59,7 +59,7 @@ class branch {
 };
 
 // A branch that calls a function. The branches of one fiber end in the reverse order of their construction. Each ends
-// by a finish, a take_back that succeeds, or a run_while_offered that throws.
+// by a finish, a try_take_back that succeeds, or a run_while_offered that throws.
 template <class F>
 class forked final : public branch {
  public:
@@ -80,16 +80,16 @@ class forked final : public branch {
   // Calls the function here, or waits until its fiber has ended. Throws its exception. Yields first, if this fiber has
   // not yielded for long.
   void finish() {
-    if (take_back()) {
+    if (try_take_back()) {
       if (offered_) offered_->yield_if_requested();
       call_function(function_);
     } else {
-      finish_taken();
+      join_stolen();
     }
   }
 
-  // As finish, after a take_back that has failed.
-  void finish_taken() {
+  // As finish, after a try_take_back that has failed.
+  void join_stolen() {
     if (result_task<void>* const elsewhere = wait(false)) {
       const release_at_exit last{*elsewhere};
       elsewhere->take();
@@ -99,9 +99,9 @@ class forked final : public branch {
   }
 
   // Takes the branch back. False if another worker has taken it.
-  [[nodiscard]] bool take_back() noexcept {
+  [[nodiscard]] bool try_take_back() noexcept {
     if (!offered_) return true;
-    return inlined_execution().forks == offered_ && offered_->take_back(*this);
+    return inlined_execution().forks == offered_ && offered_->try_pop(*this);
   }
 
  private:
@@ -113,7 +113,7 @@ class forked final : public branch {
   // Drops the branch: the function is not called. If it has begun, asks it to stop and waits for its end. Its exception
   // is lost, because another one is being thrown.
   void drop() noexcept {
-    if (take_back()) return;
+    if (try_take_back()) return;
     if (result_task<void>* const elsewhere = wait(true)) {
       elsewhere->take_failure();
       elsewhere->release();

@@ -17,7 +17,7 @@ task* fork_queue::start_next(bool oldest) noexcept {
 
 // Either `forked` was taken, or above it are branches of fibers that ran here while the fiber that forked it was away.
 // These branches then wait as fibers.
-bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
+bool fork_queue::try_pop_below(branch& youngest, branch& forked) noexcept {
   if (forked.outcome_known()) {
     static_cast<void>(forks_.push(youngest));  // there is room: it was there
     return false;

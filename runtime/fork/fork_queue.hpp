@@ -29,7 +29,7 @@ class fork_queue {
 
   // Owner only, below.
 
-  // Lets others take `forked`, until take_back. False if there is no room. There is no fence. So a worker that falls
+  // Lets others take `forked`, until try_pop. False if there is no room. There is no fence. So a worker that falls
   // asleep just now may miss the branch. But the owner takes it back soon, and if not, the monitor notices.
   [[nodiscard]] bool offer(branch& forked) noexcept {
     const auto before = forks_.push_after(forked);
@@ -37,9 +37,9 @@ class fork_queue {
     return before >= 0;
   }
   // Takes `forked` back. False if another worker has taken it. Call it in the reverse order of the offers.
-  [[nodiscard]] bool take_back(branch& forked) noexcept {
+  [[nodiscard]] bool try_pop(branch& forked) noexcept {
     branch* const youngest = forks_.pop_bottom();
-    return youngest == &forked || (youngest && take_back_below(*youngest, forked));
+    return youngest == &forked || (youngest && try_pop_below(*youngest, forked));
   }
   // Whether a range should be split. True if all earlier offers were taken, and there are other workers.
   [[nodiscard]] bool wanted() const noexcept { return workers_ > 1 && forks_.seems_empty(); }
@@ -63,7 +63,7 @@ class fork_queue {
  private:
   void notify_others() noexcept;
   void simulate_thief() noexcept;
-  bool take_back_below(branch& youngest, branch& forked) noexcept;
+  bool try_pop_below(branch& youngest, branch& forked) noexcept;
   void yield_slow() noexcept;
 
   scheduler& owner_;           // this is a part of that worker

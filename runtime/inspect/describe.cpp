@@ -30,7 +30,7 @@ std::string demangle(const char* name) {
   return status == 0 ? plain.get() : name;
 }
 
-std::string look_up_frame(const void* address) {
+std::string symbolize(const void* address) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   Dl_info found{};
   link_map* module_map = nullptr;
@@ -113,7 +113,7 @@ std::string describe_frame(const void* address) {
   static std::unordered_map<const void*, std::string>& known = *new std::unordered_map<const void*, std::string>;
   const std::lock_guard lock(guard);
   std::string& text = known[address];
-  if (text.empty()) text = look_up_frame(address);
+  if (text.empty()) text = symbolize(address);
   return text;
 }
 

@@ -39,7 +39,7 @@ using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), la
 
 // Whether a result can be passed from one fiber to another.
 template <class R>
-inline constexpr bool deliverable =
+inline constexpr bool transferable_result =
     std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
 
 // Calls a function for its effect. A coroutine would only be made here, and dropped before it runs.
@@ -53,7 +53,7 @@ void call_function(F&& function, A&&... arguments) {
 // A task with a closure that returns an R.
 template <class R>
 class result_task : public task {
-  static_assert(deliverable<R>,
+  static_assert(transferable_result<R>,
                 "the result of a fiber must be void, a reference T& or movable, because its handle gives it away");
 
  public:

@@ -161,7 +161,7 @@ task::~task() {
 // Makes the pool of that size provide one stack now, so that the spawn throws, not the start of the fiber.
 void task::reserve_stack(std::size_t size) {
   stack_pool& pool = stack_pool::of_size(size);
-  pool.provide();
+  pool.ensure_one();
   stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(pool.stack_size()));
 }
 

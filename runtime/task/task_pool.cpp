@@ -87,7 +87,7 @@ task_pool::cache::free_list task_pool::carve(unsigned size_class, unsigned most)
 // So the room for its timer, which any worker may arm, is made here, where a lack of memory can be reported.
 task_pool::slab& task_pool::make_slab(std::size_t block_size) {
   const std::size_t places = places_of(block_size);
-  loop_.provide_timers(std::max(places_ + places, least_timers));
+  loop_.reserve_timers(std::max(places_ + places, least_timers));
   const bool begins_chunk = left_in_chunk_ == 0;
   if (begins_chunk) {
     const std::size_t size = slab_count_ < single_slabs ? slab_size : chunk_size;

@@ -61,7 +61,7 @@ void cancel_wait(agent& agent, intrusive_queue<job>& cancelled) noexcept;
 
 // Makes `event`, an evloop event, end a wait of `waiter` with `Reason`.
 template <wake_reason Reason, class Event>
-void tie(Event& event, agent& waiter) noexcept {
+void bind_event(Event& event, agent& waiter) noexcept {
   event.waiter = &waiter;
   event.claim = [](auto& fired) noexcept {
     return static_cast<agent*>(fired.waiter)->word.claim(Reason) == claim_result::won;

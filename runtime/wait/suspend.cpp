@@ -69,7 +69,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, wait_mode mode, 
                                                  std::int64_t deadline) noexcept {
   if (held) self.agent().word.prepare();
   timer_event timer;
-  tie<wake_reason::timed_out>(timer, self.agent());
+  bind_event<wake_reason::timed_out>(timer, self.agent());
   event_loop& loop = *self.runtime().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
   const wake_reason reason = this_scheduler()->switch_to_next(held, true, mode.with_timer());
@@ -183,7 +183,7 @@ void stackless_wait::provide_timer() {
 void stackless_wait::arm(agent& self, std::int64_t deadline) noexcept {
   timer_->is_agents = is_cancellable() && self.deadline < deadline;
   if (!std::exchange(prepared_, true)) self.word.prepare();
-  tie<wake_reason::timed_out>(*timer_, self);
+  bind_event<wake_reason::timed_out>(*timer_, self);
   self.fiber().runtime().loop->arm(*timer_, timer_->is_agents ? self.deadline : deadline, this_scheduler()->index());
 }
 

@@ -34,7 +34,7 @@ inspection::inspection(runtime_state& rt, std::unique_lock<std::mutex> alone) no
 }
 
 inspection::~inspection() {
-  let_go();
+  release();
   for (const auto& s : runtime_.schedulers) s->withdraw(request::inspected);
 }
 
@@ -44,7 +44,7 @@ void inspection::hold(const agent& block, std::size_t size) noexcept {
   std_atomics::heavy_fence();                               // held_range.hpp A
   now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
-void inspection::let_go() noexcept { runtime_.world.held.hold(nullptr, 0); }
+void inspection::release() noexcept { runtime_.world.held.hold(nullptr, 0); }
 
 // A coroutine that waits is in the phase of a fiber that has not begun.
 [[nodiscard]] static bool has_begun(const fiber& content) noexcept {

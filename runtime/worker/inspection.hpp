@@ -76,10 +76,10 @@ class inspection {
 
   static bool possible() noexcept;
 
-  // Holds the fiber of this block. If it does not yet, it lets go of those before and holds the fibers of all blocks in
+  // Holds the fiber of this block. If it does not yet, it releases those before and holds the fibers of all blocks in
   // the `size` bytes from this one, at the cost of a heavy fence.
   void hold(const agent& block, std::size_t size) noexcept;
-  void let_go() noexcept;
+  void release() noexcept;  // what it holds
 
   // Reads the facts about the fiber in that block, which it holds. False if there is none that has begun or is about to
   // begin. A running fiber may end during the call. So only data that cannot be torn is read: its number and its place.

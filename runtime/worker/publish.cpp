@@ -51,7 +51,7 @@ void scheduler::notify_others() noexcept {
 }
 
 // At maintenance, and after a sleep. Suppressed pushes that are still there are announced when the pause is over.
-void scheduler::judge_wakes(std::int64_t now) noexcept {
+void scheduler::announce_if_due(std::int64_t now) noexcept {
   note(request::slot_due, !queues.alone() && wake_policy_.slot.over(now));
   if (wake_policy_.announce_due(now, eager()) && queues.may_have_items()) notify_others();
 }

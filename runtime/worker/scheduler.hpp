@@ -252,7 +252,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     if (!queues.alone()) notify_others();
   }
   void notify_others() noexcept;
-  void judge_wakes(std::int64_t now) noexcept;
+  void announce_if_due(std::int64_t now) noexcept;
 
   // Recording, in tracing.cpp.
   void record_dispatch() noexcept;

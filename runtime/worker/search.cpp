@@ -45,7 +45,7 @@ job* scheduler::maintenance() noexcept {
   pace_.begin_maintenance(now);
   note(request::maintenance, false);
   if (traced()) record(trace_kind::queue, queued());
-  judge_wakes(now);
+  announce_if_due(now);
   // The first of the fired fibers waits like the others: this worker has own work.
   if (pace_.poll_due(now)) {
     poll_events(false, now);
@@ -269,7 +269,7 @@ job* scheduler::park(bool& stopping) noexcept {
   pace_.set_time(now);
   pace_.add_idle_time(now - asleep);
   if (ended == outcome::polled) pace_.on_poll(now);
-  judge_wakes(now);
+  announce_if_due(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {

@@ -35,7 +35,7 @@ void worker_threads::ensure_worker() {
   // thrown too.
   const std::lock_guard lock(first_.mutex);
   if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
-  runtime_.stacks.provide();
+  runtime_.stacks.ensure_one();
   // An earlier refusal must not keep this try from being made: its result goes to the caller.
   refused_until_.set(0);
   runtime_.parker.wake_one();

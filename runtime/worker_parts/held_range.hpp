@@ -4,7 +4,7 @@
 // is fresh or suspended begins to run. Other fibers run on. A worker looks here only while it is asked to
 // (request::inspected), so this costs nothing on the path of a switch.
 //
-//   hold              the inspection holds these fibers, and lets go of those before. Its heavy fence follows. Then a
+//   hold              the inspection holds these fibers, and releases those before. Its heavy fence follows. Then a
 //                     fiber whose phase is not `running` stays as it is.
 //   wait_while_held   a worker, which has made the fiber `running`, waits before it switches to its stack.
 //

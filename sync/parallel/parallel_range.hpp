@@ -116,9 +116,9 @@ bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t en
   };
   forked branch(rest);
   branch.run_while_offered([&] { run_range(work, begin, middle, loop); });
-  if (branch.take_back()) return false;
+  if (branch.try_take_back()) return false;
   loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
-  branch.finish_taken();
+  branch.join_stolen();
   loop.active.fetch_add(1, std::memory_order_relaxed);                          // counter
   if (!loop.over.load(std::memory_order_relaxed)) work.join(std::move(upper));  // hint
   return true;

@@ -14,7 +14,7 @@ class stop_claim {
   void watch(const std::stop_token& token, agent& waiter) noexcept { callback_.emplace(token, claim{this, &waiter}); }
 
   // Ends this, waits for a claim under way, and returns whether there was one. Called after the wait.
-  [[nodiscard]] bool forget() noexcept;
+  [[nodiscard]] bool deregister() noexcept;
 
  private:
   struct claim {

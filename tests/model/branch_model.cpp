@@ -124,7 +124,7 @@ struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
     if (rl::rand(2))
       if (branch* const taken = rl::rand(2) ? forks.pop_bottom() : forks.pop_oldest()) taken->start();
     for (int i : {1, 0}) {
-      if (take_back(branches[i])) {
+      if (try_pop(branches[i])) {
         branches[i].call();
         branches[i].over();
       } else {
@@ -133,8 +133,8 @@ struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
     }
   }
 
-  // scheduler::take_back
-  bool take_back(branch& forked) {
+  // fork_queue::try_pop
+  bool try_pop(branch& forked) {
     branch* const youngest = forks.pop_bottom();
     if (!youngest || youngest == &forked) return youngest;
     if (forked.outcome.known() != 0) {

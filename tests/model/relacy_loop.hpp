@@ -23,7 +23,7 @@ void event_base_free(event_base*) {}
 void event_active(event*, int, short) {}  // no model refuses the eventfd
 int event_base_get_features(const event_base*) { return 0; }
 void ulexite::detail::set_up_libevent() {}
-ulexite::detail::quiet_scope::quiet_scope(bool) noexcept {}
-ulexite::detail::quiet_scope::~quiet_scope() {}
+ulexite::detail::loop_thread_scope::loop_thread_scope(bool) noexcept {}
+ulexite::detail::loop_thread_scope::~loop_thread_scope() {}
 ulexite::detail::standard_descriptors_taken::standard_descriptors_taken() {}
 ulexite::detail::standard_descriptors_taken::~standard_descriptors_taken() {}

@@ -347,7 +347,7 @@ TEST_F(Inspections, HoldOnlyTheFibersThatTheyAreAt) {
     detail::inspection look(state, std::unique_lock(state.world.inspecting));
     look.hold(*waiter, 1);
     run_on();
-    look.let_go();
+    look.release();
     run_on();
     look.hold(*waiter, 1);
     go.set();

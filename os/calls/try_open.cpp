@@ -1,6 +1,6 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/os/calls/file_calls.hpp>
-#include <ulexite/os/calls/open_at_once.hpp>
+#include <ulexite/os/calls/try_open.hpp>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -35,14 +35,13 @@ int open_resolved(int from, const std::string& path, int flags, unsigned permiss
   how.flags = static_cast<unsigned>(flags);
   how.mode = (flags & O_CREAT) != 0 ? permissions : 0;
   how.resolve = resolve;
-  return static_cast<int>(
-      until_not_interrupted([&] { return ::syscall(SYS_openat2, from, path.c_str(), &how, sizeof how); }));
+  return static_cast<int>(retry_on_eintr([&] { return ::syscall(SYS_openat2, from, path.c_str(), &how, sizeof how); }));
 }
 
 // It looks first, because the open of a pipe or a device has effects, and a remote file system may wait. A file that
 // replaces it after the look must not wait either. So O_NONBLOCK is set, which regular files ignore. A look that does
 // not help costs a fifth of the trip to the pool. So after one, the next opens go to the pool without a look.
-int open_at_once(const std::string& path, int flags) noexcept {
+int try_open(const std::string& path, int flags) noexcept {
   static constinit std::atomic<int> looks_left_out{0};
   if ((flags & (O_CREAT | O_TRUNC)) != 0 || has_nul(path)) return -EAGAIN;
   const int left_out = looks_left_out.load(std::memory_order_relaxed);  // hint

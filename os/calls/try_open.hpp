@@ -18,9 +18,9 @@ int open_resolved(int from, const std::string& path, int flags, unsigned permiss
 
 // Opens an existing regular file on this worker, with the flags of open. Returns the descriptor or -ENOENT. -EAGAIN:
 // the open might wait, so it is for the pool.
-int open_at_once(const std::string& path, int flags) noexcept;
+int try_open(const std::string& path, int flags) noexcept;
 
-// The pool has opened `fd`: from now on open_at_once knows its file system. May wait.
+// The pool has opened `fd`: from now on try_open knows its file system. May wait.
 void note_opened(int fd) noexcept;
 
 // Whether opens seldom wait in the file system of `fd`. May wait, because the file system is asked.

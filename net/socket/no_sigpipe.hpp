@@ -14,15 +14,15 @@ namespace ulexite::detail {
 // during the call, and removes it if it was raised. To ignore the signal would affect the whole process, and the
 // programs that it starts.
 template <class Call>
-ssize_t write_quietly(Call&& call) noexcept {
+ssize_t write_without_sigpipe(Call&& call) noexcept {
   sigset_t broken_pipe, before;
   sigemptyset(&broken_pipe);
   sigaddset(&broken_pipe, SIGPIPE);
   ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-  const ssize_t written = or_errno(call());
+  const ssize_t written = result_or_errno(call());
   if (written == -EPIPE) {
     const timespec at_once{};
-    while (or_errno(::sigtimedwait(&broken_pipe, nullptr, &at_once)) == -EINTR) {
+    while (result_or_errno(::sigtimedwait(&broken_pipe, nullptr, &at_once)) == -EINTR) {
     }
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
