@@ -146,21 +146,28 @@ class exchange {
   // size; without, they go in chunks, and to HTTP/1.0 up to the end of the connection. The header leaves with the first
   // part, or by flush().
   void begin(const boost::beast::http::response_header<>& header, std::optional<std::uint64_t> size = {}) {
-    if (code_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
-    if (body_held_back() || body() == failed || closing_.stop_requested()) keep_alive_ = false;
-    const auto code = header.result();
-    bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
-    left_ = code == status::no_content ? std::nullopt : size ? size : detail::http::length_of(header);
-    chunked_ = !left_ && !bodyless_ && asked_.version() >= 11;
-    if (!left_ && !bodyless_ && !chunked_) keep_alive_ = false;
-    const std::string_view own = view(header.reason());
-    pending_ = header.version() >= 11 ? "HTTP/1.1 " : "HTTP/1.0 ";
-    pending_.reserve(512);
-    (pending_ += std::to_string(header.result_int())) += ' ';
-    (pending_ += own.empty() ? view(boost::beast::http::obsolete_reason(code)) : own) += "\r\n";
-    add_fields(header);
-    pending_ += "\r\n";
-    code_ = header.result_int();
+    const bool is_old = header.version() < 11;
+    open_header(header.result_int(), view(header.reason()), is_old, size ? size : detail::http::length_of(header));
+    std::string connection;  // such as Upgrade
+    bool is_dated = false;
+    for (const auto& each : header) {
+      const field name = each.name();
+      if (name == field::connection) (connection += connection.empty() ? "" : ", ") += view(each.value());
+      is_dated = is_dated || name == field::date;
+      if (name != field::connection && name != field::content_length && name != field::transfer_encoding)
+        append_field(pending_, view(each.name_string()), view(each.value()));
+    }
+    close_header(header.result_int(), std::move(connection), is_old, is_dated);
+  }
+  // The same with the fields as lines that append_field has made. This saves an allocation for each field. There must
+  // be no Content-Length, Connection, Transfer-Encoding or Date, because they are added. Throws std::invalid_argument
+  // if the last line has no end.
+  void begin(status code, std::string_view fields, std::optional<std::uint64_t> size) {
+    if (!fields.empty() && !fields.ends_with("\r\n"))
+      throw std::invalid_argument("http::exchange: the last field has no line's end");
+    open_header(static_cast<unsigned>(code), {}, false, size);
+    pending_ += fields;
+    close_header(static_cast<unsigned>(code), {}, false, false);
   }
   // Sends a part of the body. Waits until the system has taken it. The answer to HEAD has none: it is dropped.
   void write(std::string_view part) {
@@ -260,23 +267,33 @@ class exchange {
     if (left_) *left_ -= size;
     return true;
   }
-  // The fields of the answer, of which Content-Length, Connection and Transfer-Encoding follow from its state.
-  void add_fields(const boost::beast::http::response_header<>& header) {
-    std::string connection;  // such as Upgrade
-    bool is_dated = false;
-    for (const auto& each : header) {
-      const field name = each.name();
-      if (name == field::connection) (connection += connection.empty() ? "" : ", ") += view(each.value());
-      is_dated = is_dated || name == field::date;
-      if (name != field::connection && name != field::content_length && name != field::transfer_encoding)
-        detail::http::append(pending_, view(each.name_string()), view(each.value()));
-    }
-    if (left_) detail::http::append(pending_, "Content-Length", std::to_string(*left_));
-    if (chunked_) detail::http::append(pending_, "Transfer-Encoding", "chunked");
-    const bool is_default = asked_.version() >= 11 ? keep_alive_ : !keep_alive_ && header.version() < 11;
+  // Begins a header with the status line.
+  void open_header(unsigned number, std::string_view reason, bool is_old, std::optional<std::uint64_t> size) {
+    constexpr std::uint64_t small = 16 * 1024;  // room for such a body, because its first part goes with the header
+    if (code_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
+    if (body_held_back() || body() == failed || closing_.stop_requested()) keep_alive_ = false;
+    const status code = boost::beast::http::int_to_status(number);
+    bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
+    left_ = code == status::no_content ? std::nullopt : size;
+    chunked_ = !left_ && !bodyless_ && asked_.version() >= 11;
+    if (!left_ && !bodyless_ && !chunked_) keep_alive_ = false;
+    const bool fits = !bodyless_ && left_ && *left_ <= small;
+    pending_.reserve(512 + (fits ? *left_ : 0));
+    pending_ = is_old ? "HTTP/1.0 " : "HTTP/1.1 ";
+    (pending_ += std::to_string(number)) += ' ';
+    (pending_ += reason.empty() ? view(boost::beast::http::obsolete_reason(code)) : reason) += "\r\n";
+  }
+  // Adds the fields that follow from the answer's state. It has begun then: if a field before was refused, another
+  // answer may follow.
+  void close_header(unsigned number, std::string connection, bool is_old, bool is_dated) {
+    if (left_) append_field(pending_, "Content-Length", std::to_string(*left_));
+    if (chunked_) append_field(pending_, "Transfer-Encoding", "chunked");
+    const bool is_default = asked_.version() >= 11 ? keep_alive_ : !keep_alive_ && is_old;
     if (!is_default) (connection += connection.empty() ? "" : ", ") += keep_alive_ ? "keep-alive" : "close";
-    if (!connection.empty()) detail::http::append(pending_, "Connection", connection);
+    if (!connection.empty()) append_field(pending_, "Connection", connection);
     if (!is_dated) detail::http::append_date(pending_);
+    pending_ += "\r\n";
+    code_ = number;
   }
 
   void send_pending(std::size_t of_body) {

@@ -1,0 +1,74 @@
+// Answers of interop/http.hpp whose fields are text.
+
+#include "interop/http_fixture.hpp"
+
+#include <optional>
+#include <stdexcept>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class HttpFields : public NetTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(HttpFields);
+
+// /304 and /204 answer so, / has a Content-Length.
+void answer_by_path(http::exchange& now) {
+  std::string fields;
+  http::append_field(fields, "X-Own", "one");
+  const auto path = now.request().path();
+  const auto code = path == "/304"   ? http::status::not_modified
+                    : path == "/204" ? http::status::no_content
+                                     : http::status::accepted;
+  now.begin(code, fields, path == "/" ? std::optional<std::uint64_t>(4) : std::nullopt);
+  now.write("four");
+}
+
+TEST_P(HttpFields, AreFramedAsThoseOfAResponse) {
+  in_runtime([] {
+    const http_home home(answer_by_path);
+    const std::string got = ask_raw(home.at(),
+                                    "GET / HTTP/1.1\r\nHost: x\r\n\r\nHEAD / HTTP/1.1\r\nHost: x\r\n\r\n"
+                                    "GET /304 HTTP/1.1\r\nHost: x\r\n\r\nGET /204 HTTP/1.1\r\nHost: x\r\n\r\n"
+                                    "GET /chunks HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 202 Accepted\r\nX-Own: one\r\n"), 3) << got;
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 304 Not Modified\r\nX-Own: one\r\nDate: "), 1) << got;
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 204 No Content\r\nX-Own: one\r\nDate: "), 1) << got;
+    EXPECT_EQ(occurrences(got, "Content-Length: 4\r\nDate: "), 2) << got;
+    EXPECT_EQ(occurrences(got, "\r\n\r\nfourHTTP/1.1 "), 1) << got;
+    EXPECT_TRUE(got.ends_with("GMT\r\n\r\n4\r\nfour\r\n0\r\n\r\n")) << got;
+  });
+}
+
+TEST_P(HttpFields, AreFramedForOldClients) {
+  in_runtime([] {
+    const http_home home(answer_by_path);
+    const std::string sized =
+        ask_raw(home.at(), "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.0\r\n\r\n");
+    EXPECT_EQ(occurrences(sized, "Content-Length: 4\r\n"), 2) << sized;
+    EXPECT_EQ(occurrences(sized, "Connection: keep-alive\r\n"), 1) << sized;
+    const std::string unsized = ask_raw(home.at(), "GET /end HTTP/1.0\r\n\r\n");
+    EXPECT_EQ(occurrences(unsized, "Content-Length") + occurrences(unsized, "Transfer-Encoding"), 0) << unsized;
+    EXPECT_TRUE(unsized.ends_with("\r\n\r\nfour")) << unsized;
+  });
+}
+
+TEST_P(HttpFields, AreRefusedIfTheyWouldEndTheHeader) {
+  in_runtime([] {
+    const http_home home([](http::exchange& now) {
+      std::string fields;
+      const bool in_value = now.request().path() == "/value";
+      try {
+        if (in_value) http::append_field(fields, "X-Own", "one\r\nX-Other: two");
+        now.begin(http::status::ok, "X-Own: one", 0);
+      } catch (const std::invalid_argument& error) {
+        now.send({400U, error.what()});
+      }
+    });
+    EXPECT_TRUE(ask_raw(home.at(), "GET /value HTTP/1.0\r\n\r\n").ends_with("X-Own has a line's end in its value"));
+    EXPECT_TRUE(ask_raw(home.at(), "GET /end HTTP/1.0\r\n\r\n").ends_with("the last field has no line's end"));
+  });
+}
+
+}  // namespace
