@@ -41,7 +41,7 @@ class sha256 {
 
 }  // namespace
 
-void hello(http::exchange& now) { now.send(with_text(http::status::ok, now.request(), "hello\n")); }
+void hello(http::exchange& now) { now.send(with_text(http::status::ok, "hello\n")); }
 
 void upload(http::exchange& now) {
   sha256 hash;
@@ -50,7 +50,7 @@ void upload(http::exchange& now) {
     hash.add(part);
     bytes += part.size();
   }
-  now.send(with_text(http::status::ok, now.request(),
+  now.send(with_text(http::status::ok,
                      R"({"bytes":)" + std::to_string(bytes) + R"(,"sha256":")" + hash.digest() + "\"}\n",
                      "application/json"));
 }
@@ -58,7 +58,7 @@ void upload(http::exchange& now) {
 // Reading waits while the client does not take the echo, so no data accumulates here.
 void echo(http::exchange& now) {
   std::string_view part = now.read_some();  // before the answer begins, so that a bad one can be refused
-  http::response header = begin_header(http::status::ok, now.request());
+  http::response header = begin_header(http::status::ok);
   header.set(http::field::content_type, "application/octet-stream");
   now.begin(header);
   for (; !part.empty(); part = now.read_some()) now.write(part);

@@ -23,9 +23,7 @@ constexpr program programs[] = {
     {"/echo", http::verb::post, http::verb::put, "POST, PUT", echo},
 };
 
-const program* find_program(std::string_view target) {
-  std::string path;
-  if (!decode_target(target, path)) return nullptr;
+const program* find_program(std::string_view path) {
   for (const program& each : programs)
     if (each.path == path) return &each;
   return nullptr;
@@ -38,11 +36,12 @@ void respond(http::exchange& now, const site& files) {
   const http::verb method = asked.method();
   if (method == http::verb::unknown)
     throw http::refusal(http::status::not_implemented, "the method is \"" + std::string(asked.method_string()) + "\"");
-  const program* const found = find_program(http::view(asked.target()));
+  const std::string path = decode_target(http::view(asked.target()));
+  const program* const found = find_program(path);
   if (found && (method == found->method || method == found->also)) return found->run(now);
   if (!now.body_held_back()) now.skip_body();  // it is not needed
-  if (found) return now.send(not_allowed(asked, found->allowed));
-  send(now, from_site(asked, files));
+  if (found) return now.send(not_allowed(found->allowed));
+  send(now, from_site(asked, path, files));
 }
 
 }  // namespace http_server

@@ -28,7 +28,7 @@ void answer_one(http::exchange& now, const service& shared) {
   if (shared.life.is_draining()) now.make_last();
   const auto probe = shared.life.probe(http::view(asked.method_string()), http::view(asked.target()));
   if (!probe) return respond(now, shared.files);
-  now.send(with_text(boost::beast::http::int_to_status(probe->status), asked, std::string(probe->text)));
+  now.send(with_text(boost::beast::http::int_to_status(probe->status), std::string(probe->text)));
 }
 
 void note_end(const http::exchange& of, const std::string& peer, service& shared) {
@@ -54,11 +54,10 @@ ulexite::task<> serve(ulexite::net::tcp_stream& tcp, std::stop_token closing, se
   const auto with = shared.current.get();
   const std::string peer = shared.log.is_on() ? peer_of(tcp) : "";
   const examples::request_scope within;
-  http::server_options options{
-      .limits = with->bounds,
-      .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
-      .refuse = [](http::status code, const std::string& why) { return with_error(code, http::request(), why); },
-      .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }};
+  http::server_options options{.limits = with->bounds,
+                               .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
+                               .refuse = with_error,
+                               .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }};
   co_await http::co_serve_connection(
       tcp, std::move(closing), [&](http::exchange& now) { answer_one(now, shared); }, std::move(options));
 }

@@ -54,24 +54,24 @@ open_file::open_file(ulexite::os::file opened) : file_(std::move(opened)) {
 
 // ---- targets ----
 
-bool decode_target(std::string_view target, std::string& path) {
+std::string decode_target(std::string_view target) {
   target = without_authority(target);
   target = target.substr(0, target.find_first_of("?#"));
-  if (!target.starts_with('/')) return false;
-  path.clear();
+  std::string path;
+  if (!target.starts_with('/')) return path;
   for (std::size_t i = 0; i < target.size(); ++i) {
     char c = target[i];
     if (c == '%') {
       const int high = i + 2 < target.size() ? hex_value(target[i + 1]) : -1;
       const int low = i + 2 < target.size() ? hex_value(target[i + 2]) : -1;
-      if (high < 0 || low < 0) return false;
+      if (high < 0 || low < 0) return {};
       c = static_cast<char>(high * 16 + low);
       i += 2;
     }
-    if (c == '\0') return false;
+    if (c == '\0') return {};
     path.push_back(c);
   }
-  return true;
+  return path;
 }
 
 lookup site::open(const std::string& wanted, bool as_directory) const {
@@ -83,9 +83,7 @@ lookup site::open(const std::string& wanted, bool as_directory) const {
   return result;
 }
 
-lookup site::find(std::string_view target) const {
-  std::string path;
-  if (!decode_target(target, path)) return {.outcome = lookup::malformed};
+lookup site::find(const std::string& path) const {
   const bool as_directory = path.back() == '/';
   const auto begin = path.find_first_not_of('/');
   const auto end = path.find_last_not_of('/');

@@ -41,7 +41,6 @@ struct lookup {
   enum {
     found,        // file, type
     moved,        // a directory, asked for without the final slash
-    malformed,    // not a target at all
     missing,      // nothing there, or outside of the site
     forbidden,    // the process may not read it
     unavailable,  // it cannot be opened now: no descriptors, a broken disk
@@ -56,10 +55,9 @@ class site {
   // Throws std::system_error naming the directory when there is none.
   explicit site(const std::filesystem::path& directory) : root_(directory) {}
 
-  // `target` as in the request: "/a%20b.html?query". Finds only files that are really under the directory, despite
-  // dots, escapes, symbolic links, and renames during the call. Waits where the disk must be asked, and is a
-  // cancellation point.
-  [[nodiscard]] lookup find(std::string_view target) const;
+  // `path` is that of decode_target, not empty. Finds only files that are really under the directory, despite dots,
+  // symbolic links, and renames during the call. Waits where the disk must be asked, and is a cancellation point.
+  [[nodiscard]] lookup find(const std::string& path) const;
 
  private:
   [[nodiscard]] lookup open(const std::string& wanted, bool as_directory) const;
@@ -67,8 +65,8 @@ class site {
   ulexite::os::directory root_;
 };
 
-// The path of a target without its query, unescaped; false if it is malformed.
-[[nodiscard]] bool decode_target(std::string_view target, std::string& path);
+// The path of a target such as "/a%20b.html?query", unescaped; empty if it is malformed.
+[[nodiscard]] std::string decode_target(std::string_view target);
 
 // The Content-Type that goes with a file's name.
 [[nodiscard]] std::string_view type_of(std::string_view file);

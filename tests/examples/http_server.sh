@@ -158,7 +158,7 @@ check_programs() {
   get 200 /upload -T site/nothing.json && expect_text "an empty upload" body '{"bytes":0,"sha256":"e3b0c44298fc1c14'
   get 200 /echo -H 'Transfer-Encoding: chunked' -T site/big.bin && same_as site/big.bin && has "Transfer-Encoding: chunked"
   get 200 /echo -T site/big.bin -H 'Expect:' && same_as site/big.bin
-  get 200 /echo -0 -T site/big.bin -H 'Expect:' && same_as site/big.bin && has "HTTP/1.0 200"
+  get 200 /echo -0 -T site/big.bin -H 'Expect:' && same_as site/big.bin && has "HTTP/1.1 200"
   get 200 /echo -d '' && [ ! -s body ] || fail "$scheme: an empty echo"
 }
 
@@ -207,7 +207,7 @@ check_refusals() {
   raw 'POST /upload HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /hello HTTP/1.0\r\n\r\n'
   expect_text "an encoding in HTTP/1.0" raw "HTTP/1.1 400"
   grep -q hello raw && fail "after an encoding in HTTP/1.0 the connection went on"
-  raw 'GET / HTTP/1.0\r\n\r\n' && expect_text "HTTP/1.0" raw "<h1>home</h1>"
+  raw 'GET / HTTP/1.0\r\n\r\n' && expect_text "HTTP/1.0" raw "<h1>home</h1>" && expect_text "HTTP/1.0" raw "HTTP/1.1 200"
   raw 'GET http://x/ten.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   expect_text "absolute target" raw "0123456789"
   raw 'GET http://x?query=/ten.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'

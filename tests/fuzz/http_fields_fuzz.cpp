@@ -10,8 +10,7 @@
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::input from(data, size);
   const std::string text(from.text);  // in a block of its own
-  std::string path;
-  if (http_server::decode_target(text, path)) {
+  if (const std::string path = http_server::decode_target(text); !path.empty()) {
     fuzz::require(path.starts_with('/') && path.find('\0') == path.npos, "a path of a file");
     fuzz::require(!http_server::type_of(path).empty(), "a file has a type");
   }

@@ -24,8 +24,7 @@ bool read_request(http::wire& from, boost::beast::flat_buffer& buffer) {
   now.read_header();
   const http::request& asked = now.request();
   fuzz::require(!asked.target().empty() && !asked.method_string().empty(), "a request has a target and a method");
-  std::string path;
-  if (http_server::decode_target(http::view(asked.target()), path))
+  if (const std::string path = http_server::decode_target(http::view(asked.target())); !path.empty())
     fuzz::require(path.starts_with('/') && path.find('\0') == path.npos, "a path of a file");
   (void)http_server::preconditions_hold(asked, {});
   (void)http_server::client_has(asked, {});
