@@ -146,10 +146,14 @@ class parker {
   }
 
   // The worker has found work, or gives up. The last searcher passes its role on if it sees more work, so workers are
-  // woken one after the other. With `eager` it also passes it on if no worker watches the event loop.
+  // woken one after the other. Else an eager one passes on the watch of the event loop.
   void end_search(worker_slot& worker_slot, bool eager) noexcept {
     if (!leave_search(worker_slot)) return;
-    if (host_.any_work() || (eager && nobody_polls())) wake_one();
+    if (host_.any_work()) {
+      wake_one();
+    } else {
+      pass_poller_on(eager);
+    }
   }
 
   // The worker has something else to do first. True: it was the last searcher, and the caller now has the duty of a
@@ -161,8 +165,8 @@ class parker {
     return idle_.end_search();
   }
 
-  // Called by a worker that has polled and goes on to run fibers. An eager one is a bad poller: if no worker watches
-  // the event loop, another should. The end of a search has the same rule.
+  // Called by a worker that goes on to run fibers after a poll or a search. An eager one is a bad poller: if no worker
+  // watches the event loop, another should.
   void pass_poller_on(bool eager) noexcept {
     if (eager && nobody_polls()) wake_one();
   }
