@@ -69,7 +69,7 @@ std::size_t scheduler::maintenance_share() noexcept {
   const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;
   if (length > 0 && !queues.has_room_for(share)) {
     intrusive_queue<job> newest;
-    exchanged = queues.take_newest(share, newest);
+    exchanged = queues.take_newest(share, counters().spawned.get(), counters().dispatches.get(), newest);
     if (exchanged > 0) runtime_.injected.push(newest);
     runtime_.parker.notify();  // a searcher may have missed them
   }
@@ -106,7 +106,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
     while (job* const other = woken.pop())
       if (!queues.push_woken(*other)) push_ring(*other);
     while (job* const other = taken.pop()) push_ring(*other);
-    queues.mark_filled();
+    queues.mark_filled(counters().spawned.get(), counters().dispatches.get());
     runtime_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
   return first;

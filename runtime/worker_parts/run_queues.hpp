@@ -49,18 +49,24 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_room_for(std::size_t others) const noexcept {
     return ring_.size() + others <= tuning::ring_size;
   }
-  // Moves a share of the fibers that came into the ring since mark_filled to `into`, oldest first, and at most a batch.
-  // With this share, the fibers of the ring and the `others`, which wait elsewhere, have turns equally often. Returns
-  // how many.
-  [[nodiscard]] std::size_t take_newest(std::size_t others, intrusive_queue<job>& into) noexcept {
+  // If most of the fibers that ran since mark_filled have come back into the ring, moves a share of those to `into`,
+  // oldest first, and at most a batch. With this share, the fibers of the ring and the `others`, which wait elsewhere,
+  // have turns equally often. Fibers that end, or wait for those that they have spawned, must not give way: each has a
+  // stack. Returns how many. The worker has spawned and dispatched so many.
+  [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
+                                        intrusive_queue<job>& into) noexcept {
+    const std::int64_t returned = ring_.pushed() - static_cast<std::int64_t>(spawned) - returned_;
+    if (2 * returned <= static_cast<std::int64_t>(dispatched - dispatched_)) return 0;
     const std::size_t all = ring_.size() + others;
-    const auto came = std::min(static_cast<std::size_t>(ring_.pushed() - filled_), tuning::inject_batch);
-    const std::size_t count = (came * others + all - 1) / all;
-    const bool taken = count > 0 && ring_.take_newest(count, [&](job& young) { into.push(young); });
-    return taken ? count : 0;
+    const std::size_t count =
+        (std::min(static_cast<std::size_t>(returned), tuning::inject_batch) * others + all - 1) / all;
+    return ring_.take_newest(count, [&](job& young) { into.push(young); }) ? count : 0;
   }
-  // The worker has brought fibers to the ring from elsewhere.
-  void mark_filled() noexcept { filled_ = ring_.pushed(); }
+  // The worker has brought fibers to the ring from elsewhere. It has spawned and dispatched so many.
+  void mark_filled(std::uint64_t spawned, std::uint64_t dispatched) noexcept {
+    returned_ = ring_.pushed() - static_cast<std::int64_t>(spawned);
+    dispatched_ = dispatched;
+  }
 
   // Fills the slot. Returns the fiber that was there, or null.
   job* put_into_slot(job& woken) noexcept {
@@ -196,7 +202,8 @@ class alignas(cache_line) run_queues {
   unsigned slot_streak_ = 0;      // dispatches in a row from the slot
   const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
   unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
-  std::int64_t filled_ = 0;       // ring_.pushed() at the last mark_filled
+  std::int64_t returned_ = 0;     // of the ring's pushes up to the last mark_filled, those that were no spawns
+  std::uint64_t dispatched_ = 0;  // its `dispatched`
   unsigned pins_ = 0;             // how many fibers are pinned to this worker
 
   // shared

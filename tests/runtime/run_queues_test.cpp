@@ -55,6 +55,37 @@ TEST(RunQueues, PinnedFibersTakeTurnsWithTheWoken) {
   EXPECT_EQ(take(*queues), nullptr);
 }
 
+// Of 200 spawned fibers 61 have run, and `back` of them have come back into the ring. 1,000 wait elsewhere.
+std::size_t given_way(std::size_t back) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::array<fake_task, 200> fibers;
+  for (auto& one : fibers) EXPECT_TRUE(queues->push(one.item()));
+  queues->mark_filled(200, 0);
+  for (int i = 0; i < 61; ++i) EXPECT_NE(take(*queues), nullptr);
+  for (std::size_t i = 0; i < back; ++i) EXPECT_TRUE(queues->push(fibers[i].item()));
+  intrusive_queue<ulexite::job> newest;
+  const std::size_t count = queues->take_newest(1000, 200, 61, newest);
+  for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(newest.pop(), &fibers[back - count + i].item());
+  EXPECT_TRUE(newest.empty());
+  return count;
+}
+
+TEST(RunQueues, OnlyFibersThatTakeTurnsGiveWay) {
+  EXPECT_EQ(given_way(0), 0);   // they have ended
+  EXPECT_EQ(given_way(30), 0);  // most of them have
+  EXPECT_GT(given_way(31), 0);
+  EXPECT_GT(given_way(61), given_way(31));
+}
+
+TEST(RunQueues, FibersThatWereSpawnedDoNotGiveWay) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::array<fake_task, 200> fibers;
+  for (auto& one : fibers) EXPECT_TRUE(queues->push(one.item()));
+  intrusive_queue<ulexite::job> newest;
+  EXPECT_EQ(queues->take_newest(1000, 200, 61, newest), 0);
+  EXPECT_GT(queues->take_newest(1000, 100, 61, newest), 0);
+}
+
 // While the ring alone has work, it costs no look at the pinned until the maintenance that is asked for them.
 TEST(RunQueues, PinnedFibersTakeTurnsWithTheRingAfterAVisit) {
   const auto queues = std::make_unique<run_queues>(true);
