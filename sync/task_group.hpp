@@ -233,10 +233,8 @@ class task_group : public spawn_interface<task_group> {
   };
 
   const on_error policy_;
-  const bool limited_;  // whether spawn waits for room_
-  const int uncaught_at_construction_ =
-      std::uncaught_exceptions();             // if there are more at the end, an exception destroys
-                                              // the group
+  const bool limited_;                                               // whether spawn waits for room_
+  const int uncaught_at_construction_ = std::uncaught_exceptions();  // with more at the end, an exception destroys it
   detail::semaphore_core room_;               // a permit for each further child, if there is a limit
   mutable detail::spin_lock lock_;            // guards the members below
   detail::wait_queue queue_;                  // who waits for the children's ends

@@ -3,7 +3,7 @@
 //
 // MUTANT: seq_cst_is_acq_rel  the armer and the blocking thread do not see each other (A and B)
 // MUTANT: no_help             the armer of an early timer does not set the alarm
-//   evloop/timers.cpp: std::memory_order_seq_cst)) advance_alarm(deadline);  // A => std::memory_order_seq_cst)) return;
+//   evloop/timers.cpp: advance_alarm(deadline);  // A => return;
 // MUTANT: announced_late      the thread reads the deadlines, and only then announces that it blocks
 //   evloop/timers.cpp: wake_at_.store(INT64_MAX, std::memory_order_seq_cst);  // B => const std::int64_t deadline = next_deadline();\n  wake_at_.store(INT64_MAX, std::memory_order_seq_cst);
 //   evloop/timers.cpp: perturb();\n  const std::int64_t deadline = next_deadline();\n => perturb();\n
