@@ -119,9 +119,9 @@ process runtime::steal(worker& here, bool slots_too) {
 bool runtime::serves_slowly(worker& here, worker& victim) {
   const ns now = clock.now() + here.debt;
   return here.seen.may_look(victim.index, now, 0) &&
-         here.seen.look(victim.index, static_cast<std::uint32_t>(victim.dispatches),
-                        static_cast<std::uint32_t>(victim.spawned), victim.ring.size(),
-                        now) == ulexite::detail::victims::worth::all;
+         here.seen.look(victim.index,
+                        {static_cast<std::uint32_t>(victim.dispatches), static_cast<std::uint32_t>(victim.spawned)},
+                        victim.ring.size(), now) == ulexite::detail::victims::worth::all;
 }
 
 // Half of the ring, if fibers are wanted, or one branch of a fork. A thread that arrives while another takes waits for

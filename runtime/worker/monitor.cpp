@@ -101,9 +101,9 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
 }
 
 // A worker that neither dispatched nor parked since the last tick runs a long fiber. It is asked to yield at its next
-// chance. The fiber in its slot, and half of each queue, go to the shared queue, because the other workers may be too
-// busy to steal. For its branches another worker is woken. One is also woken for pushes that a worker has suppressed
-// (wake_policy.hpp). If the fiber is in a system call, another thread takes the worker over.
+// chance. The fiber in its slot goes to the shared queue. For the rest, which busy workers take at their maintenance,
+// another worker is woken. One is also woken for pushes that a worker has suppressed (wake_policy.hpp). If the fiber is
+// in a system call, another thread takes the worker over.
 void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < runtime_.schedulers.size(); ++i) {
     scheduler& s = *runtime_.schedulers[i];
@@ -119,12 +119,11 @@ void monitor::relieve_hogs() noexcept {
     if (seen.stuck_since.get() == 0) seen.stuck_since.set(now_ns());
     s.relieve_call();
     s.ask(request::yield);
-    intrusive_queue<job> woken, others;
-    const gate_guard of_these(runtime_.tasks->gate);  // jobs among them are in no count, and in no queue for a moment
-    if (runtime_.parker.limit() > 1) s.queues.take_half(woken, others);
-    if (!woken.empty() || !others.empty()) counts.workers_retaken.add();
-    if (!woken.empty()) runtime_.inject(woken, priority::woken);
-    if (!others.empty()) runtime_.inject(others);
+    if (runtime_.parker.limit() > 1 && s.queues.has_slot())
+      if (job* const next = s.queues.steal_slot()) {
+        counts.workers_retaken.add();
+        runtime_.inject(*next, priority::woken);
+      }
     if (s.may_have_work()) runtime_.parker.notify();
   }
 }

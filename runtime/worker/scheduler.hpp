@@ -220,7 +220,13 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* search() noexcept;
   job* take_from_others(bool slots_too, std::int64_t now) noexcept;
   job* steal(bool slots_too, std::int64_t now) noexcept;
+  job* steal_from_stalled(std::int64_t now) noexcept;
+  void count_theft(scheduler& victim) noexcept;
   [[nodiscard]] victims::worth look_at(const scheduler& victim, std::int64_t now) noexcept;
+  [[nodiscard]] victims::progress progress() const noexcept {  // hint
+    return {static_cast<std::uint32_t>(counters().dispatches.get()),
+            static_cast<std::uint32_t>(counters().spawned.get())};
+  }
   [[nodiscard]] std::uint32_t thefts() const noexcept { return thefts_.load(std::memory_order_relaxed); }  // hint
   job* poll_events(bool run_first, std::int64_t now) noexcept;
   using outcome = parker<runtime_state>::outcome;

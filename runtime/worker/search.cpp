@@ -56,8 +56,27 @@ job* scheduler::maintenance() noexcept {
     queues.on_pinned();
     if (queues.pinned_is_next()) return take_pinned();
   }
+  if (job* const stolen = steal_from_stalled(now)) return stolen;
   job* const forked = pace_.forks_are_next() ? forks_.start_next(true) : nullptr;
   return forked ? forked : take_injected(maintenance_share());
+}
+
+// A busy worker never searches. So at maintenance it looks at one other, and moves half of what waits behind a fiber
+// that runs long, or in the middle of which the thread has lost its processor.
+job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
+  if (queues.alone()) return nullptr;
+  // With more workers than processors, each thread loses its own now and then.
+  const std::int64_t least = runtime_.threads.crowded() ? tuning::tick_interval : tuning::stall_time;
+  scheduler& victim = *runtime_.schedulers[victims_.first(runtime_.schedulers.size())];
+  if (&victim == this || !victims_.may_look(victim.index_, now, least) ||
+      !victims_.stood_still(victim.index_, victim.progress(), now))
+    return nullptr;
+  job* stolen = queues.steal_woken(victim.queues);
+  if (!stolen) stolen = queues.steal_ring(victim.queues);
+  if (!stolen) return nullptr;
+  count_theft(victim);
+  runtime_.parker.notify();  // the others were in no queue for a moment, and a searcher may have missed them
+  return stolen;
 }
 
 // How many maintenance takes from the shared queue. While woken fibers are there, those of later events collect behind
@@ -133,20 +152,23 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
       if (is_stalled(victim)) stolen = victim.queues.steal_slot();
     }
     if (!stolen) continue;
-    counters().steals.add();
-    victim.thefts_.fetch_add(1, std::memory_order_relaxed);  // hint
+    count_theft(victim);
     return stolen;
   }
   return nullptr;
+}
+
+void scheduler::count_theft(scheduler& victim) noexcept {
+  counters().steals.add();
+  victim.thefts_.fetch_add(1, std::memory_order_relaxed);  // hint
+  if (traced()) record(trace_kind::steal);
 }
 
 // Without a processor of its own a victim may stand still for a while, so two looks are apart then.
 victims::worth scheduler::look_at(const scheduler& victim, std::int64_t now) noexcept {
   const std::int64_t least = runtime_.threads.crowded() ? tuning::search_time : 0;
   if (!victims_.may_look(victim.index_, now, least)) return victims::worth::nothing;
-  const worker_counters& done = victim.counters();
-  return victims_.look(victim.index_, static_cast<std::uint32_t>(done.dispatches.get()),
-                       static_cast<std::uint32_t>(done.spawned.get()), victim.queues.size(), now);
+  return victims_.look(victim.index_, victim.progress(), victim.queues.size(), now);
 }
 
 // Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and its waker are likely to
@@ -164,9 +186,7 @@ bool scheduler::is_stalled(const scheduler& victim) noexcept {
 // The shared queue or a theft.
 job* scheduler::take_from_others(bool slots_too, std::int64_t now) noexcept {
   job* const injected = take_injected(tuning::inject_batch);
-  job* const first = injected ? injected : steal(slots_too, now);
-  if (first && traced()) record(trace_kind::steal);
-  return first;
+  return injected ? injected : steal(slots_too, now);
 }
 
 // Looks for work for about as long as a sleep and a wake take, and then returns null. The number of searching workers

@@ -140,16 +140,6 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
   // Takes the fiber in the slot. Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* steal_slot() noexcept { return slot_.steal(); }
-  // The same; also takes half of each deque.
-  void take_half(intrusive_queue<job>& woken, intrusive_queue<job>& others) noexcept {
-    if (job* const next = has_slot() ? steal_slot() : nullptr) woken.push(*next);
-    const auto halve = [](run_deque& from, intrusive_queue<job>& into) {
-      for (std::size_t left = (from.size() + 1) / 2; left > 0; --left)
-        if (job* const oldest = from.pop_top()) into.push(*oldest);
-    };
-    halve(woken_, woken);
-    halve(ring_, others);
-  }
   // Whether there may be something in the deques. Never false after an earlier push, except during take_newest.
   [[nodiscard]] bool may_have_items() const noexcept { return ring_.may_have_items() || woken_.may_have_items(); }
   // How many are in the deques: a hint.

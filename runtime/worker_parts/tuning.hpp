@@ -30,6 +30,7 @@ inline constexpr ns search_time = 30'000;   // about the cost of a sleep and a w
 inline constexpr ns transfer_cost = 1000;   // of one fiber to another core and its memory back
 inline constexpr ns worth_a_try = 100'000;  // a theft from a fast worker pays if it keeps the thief busy for so long
 inline constexpr ns longest_look_away = 64 * transfer_cost;  // from a worker that serves its own queue fast
+inline constexpr ns stall_time = 250'000;  // a busy worker helps one that has done nothing for so long
 
 // Waking others: the pause after a wake for which nothing was taken.
 inline constexpr ns shortest_pause = 50'000, longest_pause = 10'000'000;

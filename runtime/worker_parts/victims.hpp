@@ -2,7 +2,8 @@
 
 // What a thief has seen of the other workers. It leaves a worker alone that serves its queue faster than fibers move
 // to another core. But such a queue may last, because its fibers come back. So one theft is tried now and then: the
-// next one soon, if this one keeps the thief busy for long, and otherwise later each time. Owner only.
+// next one soon, if this one keeps the thief busy for long, and otherwise later each time. A busy worker looks too, for
+// others that stand still. Owner only.
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/worker_parts/tuning.hpp>
@@ -24,28 +25,39 @@ class victims {
   [[nodiscard]] bool may_look(std::size_t victim, std::int64_t now, std::int64_t least) const noexcept {
     return now >= seen_[victim].next && now - seen_[victim].time >= least;
   }
+  // What a worker has done so far, modulo 2^32.
+  struct progress {
+    std::uint32_t dispatches = 0, spawned = 0;
+    friend constexpr bool operator==(progress, progress) noexcept = default;
+  };
   enum class worth : std::uint8_t {
     nothing,
     woken,  // but not the ring
     all,
   };
-  // What to steal from that worker: all if it has done little since the last look, or a theft is tried. `dispatches`,
-  // `spawned`: by it so far; `queued`: now. A spawner dispatches nothing, so the fibers that it spawns protect its
-  // ring, where they are.
-  [[nodiscard]] worth look(std::size_t victim, std::uint32_t dispatches, std::uint32_t spawned, std::size_t queued,
-                           std::int64_t now) noexcept {
+  // What to steal from that worker, which has `queued` fibers: all if it has done little since the last look, or a
+  // theft is tried. A spawner dispatches nothing, so the fibers that it spawns protect its ring, where they are.
+  [[nodiscard]] worth look(std::size_t victim, progress done, std::size_t queued, std::int64_t now) noexcept {
     sight& last = seen_[victim];
     const std::int64_t passed = now - last.time;
     const auto few = [&](std::uint32_t number) { return passed >= number * tuning::transfer_cost; };
-    const std::uint32_t ran = dispatches - last.dispatches, made = spawned - last.spawned;
+    const std::uint32_t ran = done.dispatches - last.done.dispatches, made = done.spawned - last.done.spawned;
     // What was seen before this search is too old; the thief looks again in the next round.
     const bool stale = passed > 2 * tuning::longest_look_away && last.time < search_began_;
     worth what = worth::nothing;
     if (!stale && few(ran)) what = worth::woken;
     if (!stale && few(made) && (few(ran + made) || (queued > 0 && may_try(now)))) what = worth::all;
     const bool again = what == worth::all || stale;
-    last = {dispatches, spawned, now, again ? now : now + std::min(2 * passed, tuning::longest_look_away)};
+    last = {done, now, again ? now : now + std::min(2 * passed, tuning::longest_look_away)};
     return what;
+  }
+  // Whether that worker has done nothing since the last look: it runs a long fiber, or its thread has lost its
+  // processor.
+  [[nodiscard]] bool stood_still(std::size_t victim, progress done, std::int64_t now) noexcept {
+    sight& last = seen_[victim];
+    const bool nothing_done = done == last.done;
+    last = {done, now, last.next};
+    return nothing_done;
   }
 
   // The thief is out of work, and begins a search or sleeps. Until now it was busy with what the last try has brought.
@@ -65,7 +77,7 @@ class victims {
 
  private:
   struct sight {
-    std::uint32_t dispatches = 0, spawned = 0;  // modulo 2^32
+    progress done;
     std::int64_t time = 0;
     std::int64_t next = 0;
   };

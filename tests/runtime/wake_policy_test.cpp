@@ -21,7 +21,8 @@ struct victim {
   std::int64_t now = start;
   victims seen{1, 2};
 
-  victims::worth look() { return seen.look(1, dispatches, spawned, queued, now); }
+  victims::worth look() { return seen.look(1, {dispatches, spawned}, queued, now); }
+  bool stood_still() { return seen.stood_still(1, {dispatches, spawned}, now); }
   bool pays() { return look() == victims::worth::all; }
   bool may_look(std::int64_t least = 0) const { return seen.may_look(1, now, least); }
   // The first look says nothing; it is this long ago then.
@@ -113,6 +114,16 @@ TEST(Victims, WhatWasSeenInTheSameSearchCounts) {
   victim slow(3'000 * us);
   slow.dispatches = 10;
   EXPECT_TRUE(slow.pays());
+}
+
+TEST(Victims, OneThatDispatchedOrSpawnedHasNotStoodStill) {
+  victim other(100 * us);
+  EXPECT_TRUE(other.stood_still());
+  other.dispatches = 1;
+  EXPECT_FALSE(other.stood_still());
+  other.spawned = 1;
+  EXPECT_FALSE(other.stood_still());
+  EXPECT_TRUE(other.stood_still());
 }
 
 TEST(Victims, LooksMayBeApart) {
