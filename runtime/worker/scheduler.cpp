@@ -333,7 +333,9 @@ job* scheduler::next_local() noexcept {
     if (queues.slot_streak_exceeded() && others_wait()) return nullptr;
     if (job* const woken = queues.next_from_slot()) return woken;
   }
-  return queues.next_in_line();
+  job* const mine = queues.next_in_line();
+  if (!mine && queues.ask_for_maintenance()) note(request::maintenance);
+  return mine;
 }
 
 // ---- the worker's thread ----

@@ -30,6 +30,7 @@ job* scheduler::next() noexcept {
   if (maintenance_due())
     if (job* const due = maintenance()) return due;
   if (job* const mine = next_local()) return mine;
+  if (maintenance_due()) return next();  // a long turn of the ring has ended just now
   if (queues.has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
   // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
@@ -43,6 +44,7 @@ job* scheduler::next() noexcept {
 job* scheduler::maintenance() noexcept {
   const std::int64_t now = now_ns();
   pace_.begin_maintenance(now);
+  queues.begin_maintenance(now);
   note(request::maintenance, false);
   if (traced()) record(trace_kind::queue, queued());
   announce_if_due(now);
@@ -58,7 +60,13 @@ job* scheduler::maintenance() noexcept {
   }
   if (job* const stolen = steal_from_stalled(now)) return stolen;
   job* const forked = pace_.forks_are_next() ? forks_.start_next(true) : nullptr;
-  return forked ? forked : take_injected(maintenance_share());
+  if (forked) return forked;
+  const bool woken = runtime_.injected.has_woken();
+  job* const taken = take_injected(maintenance_share());
+  if (!taken || woken || !queues.woken_are_first(now)) return taken;
+  push_ring(*taken);
+  notify_others_after_publishing();
+  return nullptr;
 }
 
 // A busy worker never searches. So at maintenance it looks at one other, and moves half of what waits behind a fiber

@@ -15,6 +15,7 @@
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/queue/next_slot.hpp>
 #include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker_parts/tuning.hpp>
 
 #include <algorithm>
@@ -22,6 +23,33 @@
 #include <cstdint>
 
 namespace ulexite::detail {
+
+// How long the ring's last turn took beside other queues. After a long one maintenance is due, and the woken fibers
+// have as much time as it took. Owner only.
+class ring_turn {
+ public:
+  [[nodiscard]] bool runs() const noexcept { return began_ != 0; }
+  void begin(std::int64_t now) noexcept { began_ = now; }
+  void end(std::int64_t now) noexcept {
+    took_ = std::min(now - began_, tuning::longest_debt);
+    ended_ = now;
+    began_ = 0;
+    asks_for_maintenance_ = was_long();
+  }
+  void begin_maintenance(std::int64_t now) noexcept {
+    if (runs()) end(now);
+    asks_for_maintenance_ = false;
+  }
+  [[nodiscard]] bool asks_for_maintenance() const noexcept { return asks_for_maintenance_; }
+  [[nodiscard]] bool was_long() const noexcept { return took_ >= tuning::long_turn; }
+  // Whether it ended less time ago than it took.
+  [[nodiscard]] bool owes_time(std::int64_t now) const noexcept { return now - ended_ < took_; }
+
+ private:
+  bool asks_for_maintenance_ = false;
+  std::int64_t began_ = 0;  // 0: it is over
+  std::int64_t took_ = 0, ended_ = 0;
+};
 
 class alignas(cache_line) run_queues {
  public:
@@ -33,6 +61,14 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool alone() const noexcept { return alone_; }
 
   // Owner only, below.
+
+  // Whether maintenance is due because a turn of the ring was long.
+  [[nodiscard]] bool ask_for_maintenance() const noexcept { return ring_turn_.asks_for_maintenance(); }
+  void begin_maintenance(std::int64_t now) noexcept { ring_turn_.begin_maintenance(now); }
+  // Whether there are woken fibers, and they come first for now.
+  [[nodiscard]] bool woken_are_first(std::int64_t now) const noexcept {
+    return ring_turn_.was_long() && ring_turn_.owes_time(now) && !woken_.seems_empty();
+  }
 
   // Puts it behind the others of its kind. False if there is no room.
   [[nodiscard]] bool push(job& fiber) noexcept { return ring_.push(fiber); }
@@ -95,7 +131,7 @@ class alignas(cache_line) run_queues {
     return true;
   }
 
-  // The next of the deques. Null if they are empty, or a pinned fiber has its turn.
+  // The next of the deques. Null if they are empty, a pinned fiber has its turn, or maintenance must come first.
   [[nodiscard, gnu::always_inline]] job* next_in_line() noexcept {
     slot_streak_ = 0;
     return only_ring_filled_ ? pop_ring() : next_round_robin();
@@ -148,19 +184,23 @@ class alignas(cache_line) run_queues {
  private:
   using run_deque = deque<job, tuning::ring_size, deque_order::first_in_first_out>;
 
-  // Fibers that were woken have three turns of four, because they hold a stack, and their wait is over. Before
-  // each turn of the woken a pinned fiber has one, because it was woken too; it is left to the main stack, because its
-  // queue has a lock. So no kind starves another.
+  // Fibers that were woken have three turns of four, because they hold a stack, and their wait is over. If the ring's
+  // last turn was long, they also have as much time as that. Before each turn of the woken a pinned fiber has one,
+  // because it was woken too; it is left to the main stack, because its queue has a lock. So no kind starves another.
   [[gnu::noinline]] job* next_round_robin() noexcept {
+    const bool timed = ring_turn_.runs();
+    if (timed) ring_turn_.end(now_ns());
+    if (ask_for_maintenance()) return nullptr;
     if (pinned_is_next()) return nullptr;
-    if (++woken_turn_ % 4 != 0) {
+    if (++woken_turn_ % 4 != 0 || (ring_turn_.was_long() && ring_turn_.owes_time(now_ns()))) {
       pinned_turn_ = true;
       if (job* const woken = pop_woken()) return woken;
     }
-    job* mine = pop_ring();
-    if (!mine) mine = pop_woken();
     // Exact for the deque, because only the owner adds to it. For what is pinned later, maintenance is asked for.
-    only_ring_filled_ = woken_.seems_empty() && !has_pinned();
+    only_ring_filled_ = timed && woken_.seems_empty() && !has_pinned();
+    job* const mine = pop_ring();
+    if (!mine) return pop_woken();
+    if (!only_ring_filled_) ring_turn_.begin(now_ns());
     return mine;
   }
   [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept { return pop(ring_, prefetch<8>); }
@@ -192,6 +232,7 @@ class alignas(cache_line) run_queues {
   unsigned slot_streak_ = 0;      // dispatches in a row from the slot
   const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
   unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
+  ring_turn ring_turn_;           // the last one that began while others than the ring may have been filled
   std::int64_t returned_ = 0;     // of the ring's pushes up to the last mark_filled, those that were no spawns
   std::uint64_t dispatched_ = 0;  // its `dispatched`
   unsigned pins_ = 0;             // how many fibers are pinned to this worker

@@ -23,7 +23,9 @@ inline constexpr unsigned slot_streak_limit = 3;
 // Maintenance: every so often a worker polls and checks the shared queue, although it has work.
 inline constexpr unsigned most_dispatches_per_maintenance = 61;
 inline constexpr ns poll_interval = 100'000;
-inline constexpr unsigned eager_dispatches = 5;  // as many or fewer in a poll interval: others should poll
+inline constexpr ns long_turn = poll_interval / 2;  // of the ring, after which woken fibers have as much time
+inline constexpr ns longest_debt = 10'000'000;      // but at most so much
+inline constexpr unsigned eager_dispatches = 5;     // as many or fewer in a poll interval: others should poll
 
 // Searching. It does not pay to steal fibers that end sooner than they migrate.
 inline constexpr ns search_time = 30'000;   // about the cost of a sleep and a wake

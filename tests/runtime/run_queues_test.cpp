@@ -1,5 +1,6 @@
 // The turns that a worker takes among its queues.
 
+#include <ulexite/base/controller.hpp>
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/worker_parts/run_queues.hpp>
 
@@ -7,7 +8,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 
 namespace {
 
@@ -22,6 +25,20 @@ class fake_task {
   alignas(task) std::array<std::byte, sizeof(task)> memory_{};
 };
 
+// The time is the test's.
+class RunQueues : public ::testing::Test, private controller {
+ protected:
+  RunQueues() { set_this_controller(this); }
+  ~RunQueues() override { set_this_controller(nullptr); }
+  using controller::now;
+
+ private:
+  std::size_t pick(std::span<const std::uint64_t> /*candidates*/, moment /*moment*/) noexcept override { return 0; }
+  std::uint32_t choose(std::uint32_t /*bound*/) noexcept override { return 0; }
+  void yielded(std::uint64_t /*fiber*/) noexcept override {}
+  bool idle(std::int64_t /*next*/) noexcept override { return false; }
+};
+
 // As the main stack takes it.
 ulexite::job* take(run_queues& from) {
   if (ulexite::job* const next = from.next_in_line()) return next;
@@ -30,7 +47,7 @@ ulexite::job* take(run_queues& from) {
   return pinned.pop();
 }
 
-TEST(RunQueues, PinnedFibersTakeTurnsWithTheWoken) {
+TEST_F(RunQueues, PinnedFibersTakeTurnsWithTheWoken) {
   constexpr std::size_t each = 40;
   const auto queues = std::make_unique<run_queues>(true);
   std::array<fake_task, each> pinned, woken, others;
@@ -70,14 +87,14 @@ std::size_t given_way(std::size_t back) {
   return count;
 }
 
-TEST(RunQueues, OnlyFibersThatTakeTurnsGiveWay) {
+TEST_F(RunQueues, OnlyFibersThatTakeTurnsGiveWay) {
   EXPECT_EQ(given_way(0), 0);   // they have ended
   EXPECT_EQ(given_way(30), 0);  // most of them have
   EXPECT_GT(given_way(31), 0);
   EXPECT_GT(given_way(61), given_way(31));
 }
 
-TEST(RunQueues, FibersThatWereSpawnedDoNotGiveWay) {
+TEST_F(RunQueues, FibersThatWereSpawnedDoNotGiveWay) {
   const auto queues = std::make_unique<run_queues>(true);
   std::array<fake_task, 200> fibers;
   for (auto& one : fibers) EXPECT_TRUE(queues->push(one.item()));
@@ -86,8 +103,63 @@ TEST(RunQueues, FibersThatWereSpawnedDoNotGiveWay) {
   EXPECT_GT(queues->take_newest(1000, 100, 61, newest), 0);
 }
 
+// The woken fibers run for 5 us each, and a turn of the ring for `turn`. How many woken fibers run between two turns of
+// the ring.
+int woken_per_turn(std::int64_t& now, std::int64_t turn) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::array<fake_task, 1000> woken;
+  std::array<fake_task, 2> ring;
+  for (auto& one : woken) EXPECT_TRUE(queues->push_woken(one.item()));
+  for (auto& one : ring) EXPECT_TRUE(queues->push(one.item()));
+  const auto next = [&] {
+    ulexite::job* chosen = queues->next_in_line();
+    if (!chosen && queues->ask_for_maintenance()) {
+      queues->begin_maintenance(now);
+      chosen = queues->next_in_line();
+    }
+    now += chosen == &ring[0].item() || chosen == &ring[1].item() ? turn : 5'000;
+    return chosen;
+  };
+  while (next() != &ring[0].item()) {
+  }
+  int count = 0;
+  while (next() != &ring[1].item()) ++count;
+  return count;
+}
+
+TEST_F(RunQueues, WokenFibersHaveAsMuchTimeAsALongTurnOfTheRing) {
+  now = 1'000'000'000;
+  EXPECT_EQ(woken_per_turn(now, 40'000), 3);
+  EXPECT_EQ(woken_per_turn(now, 100'000), 23);  // the next turn that is the ring's by number, after 20
+  EXPECT_EQ(woken_per_turn(now, 1'000'000), 203);
+}
+
+// 10 ms at most.
+TEST_F(RunQueues, ATurnOfASecondOwesMuchLess) {
+  ring_turn turn;
+  turn.begin(1);
+  turn.end(1'000'000'001);
+  EXPECT_TRUE(turn.owes_time(1'010'000'000));
+  EXPECT_FALSE(turn.owes_time(1'010'000'001));
+}
+
+TEST_F(RunQueues, WithoutWokenFibersTheRingOwesNothing) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::array<fake_task, 3> ring;
+  fake_task woken;
+  ASSERT_TRUE(queues->push_woken(woken.item()));
+  for (auto& one : ring) ASSERT_TRUE(queues->push(one.item()));
+  EXPECT_EQ(take(*queues), &woken.item());
+  for (auto& one : ring) {
+    EXPECT_EQ(take(*queues), &one.item());
+    now += 1'000'000;
+    queues->begin_maintenance(now);
+    EXPECT_FALSE(queues->woken_are_first(now));
+  }
+}
+
 // While the ring alone has work, it costs no look at the pinned until the maintenance that is asked for them.
-TEST(RunQueues, PinnedFibersTakeTurnsWithTheRingAfterAVisit) {
+TEST_F(RunQueues, PinnedFibersTakeTurnsWithTheRingAfterAVisit) {
   const auto queues = std::make_unique<run_queues>(true);
   std::array<fake_task, 40> ring;
   std::array<fake_task, 2> pinned;
