@@ -49,7 +49,7 @@ struct runtime_metrics {
   std::uint64_t polls = 0;            // turns of the event loop
   std::uint64_t events = 0;           // reported by these turns
   union {
-    std::uint64_t workers_retaken = 0;  // times that the monitor moved a fiber away from a worker that did not switch
+    std::uint64_t workers_retaken = 0;  // times that others had to take the work of a worker that did not switch
     [[deprecated("use workers_retaken")]] std::uint64_t hogs_relieved;  // the former name
   };
   union {

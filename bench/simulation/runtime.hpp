@@ -2,8 +2,8 @@
 
 // The steal and wake protocol, as runtime/worker/search.cpp, parker.hpp, idle.hpp, scheduler.cpp and inject_queue.hpp
 // have it: the functions have the names they have there, and the policies are the library's. Each worker has a core of
-// its own (the runtime's crowded is false), so thefts at maintenance from stalled workers are left out. So are the
-// monitor, and what no workload here uses: stacks, cancellation, timers.
+// its own (the runtime's crowded is false). Left out: the monitor, thefts from stalled workers at maintenance, the time
+// that woken fibers have after a long turn of the ring, and what no workload here uses: stacks, cancellation, timers.
 
 #include "machine.hpp"
 

@@ -41,7 +41,7 @@ constexpr described all_metrics[] = {
     {"thread_starts_refused", &runtime_metrics::thread_starts_refused, true, "threads that the machine refused"},
     {"stacks_refused", &runtime_metrics::stacks_refused, true, "stacks that the machine refused"},
     {"accepts_refused", &runtime_metrics::accepts_refused, true, "accepts that lacked descriptors or memory"},
-    {"workers_retaken", &runtime_metrics::workers_retaken, true, "fibers moved away from a worker that did not switch"},
+    {"workers_retaken", &runtime_metrics::workers_retaken, true, "times that others took the work of a stuck worker"},
     {"poller_handoffs", &runtime_metrics::poller_handoffs, true, "workers woken or started to watch the event loop"},
     {"stack_bytes_trimmed", &runtime_metrics::stack_bytes_trimmed, true,
      "bytes returned from stacks of fibers that waited for long"},

@@ -119,11 +119,11 @@ void monitor::relieve_hogs() noexcept {
     if (seen.stuck_since.get() == 0) seen.stuck_since.set(now_ns());
     s.relieve_call();
     s.ask(request::yield);
-    if (runtime_.parker.limit() > 1 && s.queues.has_slot())
-      if (job* const next = s.queues.steal_slot()) {
-        counts.workers_retaken.add();
-        runtime_.inject(*next, priority::woken);
-      }
+    if (runtime_.parker.limit() > 1) {
+      job* const next = s.queues.has_slot() ? s.queues.steal_slot() : nullptr;
+      if (next || s.may_have_work()) counts.workers_retaken.add();
+      if (next) runtime_.inject(*next, priority::woken);
+    }
     if (s.may_have_work()) runtime_.parker.notify();
   }
 }

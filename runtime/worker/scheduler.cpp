@@ -209,7 +209,8 @@ void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-  if (!migrating && !next && !forks_.interrupts.at_switch() && !queues.has_slot() && !queues.has_pinned()) {  // alone
+  if (!migrating && !next && !forks_.interrupts.at_switch() && !queues.has_slot() && !queues.has_pinned() &&
+      !queues.ask_for_maintenance()) {  // alone
     begin_quantum(running());
     return;
   }
@@ -324,7 +325,7 @@ void scheduler::rebind() noexcept {
 
 // The next of this worker's own queues. Null when the main stack must choose: the queues are empty, it is time for
 // maintenance, the slot was taken too often, or a pinned fiber has its turn. Called by a fiber that is about to wait,
-// with its queue's lock held, so it takes no lock and makes no system call.
+// with its queue's lock held, so it takes no lock and makes no system call; at most it reads the clock.
 job* scheduler::next_local() noexcept {
   if (!count_dispatch()) return nullptr;
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
@@ -333,9 +334,7 @@ job* scheduler::next_local() noexcept {
     if (queues.slot_streak_exceeded() && others_wait()) return nullptr;
     if (job* const woken = queues.next_from_slot()) return woken;
   }
-  job* const mine = queues.next_in_line();
-  if (!mine && queues.ask_for_maintenance()) note(request::maintenance);
-  return mine;
+  return queues.next_in_line();
 }
 
 // ---- the worker's thread ----

@@ -27,10 +27,10 @@ job* scheduler::next() noexcept {
     if (job* const displaced = queues.has_slot() && others_wait() ? queues.take_slot() : nullptr)
       enqueue_displaced(*displaced);
   }
-  if (maintenance_due())
+  if (maintenance_due() || queues.ask_for_maintenance())
     if (job* const due = maintenance()) return due;
   if (job* const mine = next_local()) return mine;
-  if (maintenance_due()) return next();  // a long turn of the ring has ended just now
+  if (queues.ask_for_maintenance()) return next();  // a long turn of the ring has ended just now
   if (queues.has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
   // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
@@ -60,13 +60,7 @@ job* scheduler::maintenance() noexcept {
   }
   if (job* const stolen = steal_from_stalled(now)) return stolen;
   job* const forked = pace_.forks_are_next() ? forks_.start_next(true) : nullptr;
-  if (forked) return forked;
-  const bool woken = runtime_.injected.has_woken();
-  job* const taken = take_injected(maintenance_share());
-  if (!taken || woken || !queues.woken_are_first(now)) return taken;
-  push_ring(*taken);
-  notify_others_after_publishing();
-  return nullptr;
+  return forked ? forked : take_injected(maintenance_share());
 }
 
 // A busy worker never searches. So at maintenance it looks at one other, and moves half of what waits behind a fiber
@@ -75,13 +69,16 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
   if (queues.alone()) return nullptr;
   // With more workers than processors, each thread loses its own now and then.
   const std::int64_t least = runtime_.threads.crowded() ? tuning::tick_interval : tuning::stall_time;
-  scheduler& victim = *runtime_.schedulers[victims_.first(runtime_.schedulers.size())];
-  if (&victim == this || !victims_.may_look(victim.index_, now, least) ||
-      !victims_.stood_still(victim.index_, victim.progress(), now))
+  const std::size_t workers = runtime_.schedulers.size();
+  scheduler& victim = *runtime_.schedulers[(index_ + 1 + victims_.first(workers - 1)) % workers];
+  if (!victims_.may_look(victim.index_, now, least) || !victims_.stood_still(victim.index_, victim.progress(), now))
     return nullptr;
   job* stolen = queues.steal_woken(victim.queues);
-  if (!stolen) stolen = queues.steal_ring(victim.queues);
-  if (!stolen) return nullptr;
+  if (!stolen) {
+    stolen = queues.steal_ring(victim.queues);
+    if (!stolen) return nullptr;
+    if (queues.woken_wait()) push_ring(*std::exchange(stolen, nullptr));
+  }
   count_theft(victim);
   runtime_.parker.notify();  // the others were in no queue for a moment, and a searcher may have missed them
   return stolen;
@@ -107,7 +104,7 @@ std::size_t scheduler::maintenance_share() noexcept {
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. The first is
 // returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before the
-// others.
+// others. So if there are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the ring.
 job* scheduler::take_injected(std::size_t most) noexcept {
   const std::size_t length = runtime_.injected.size();
   if (length == 0) return nullptr;
@@ -127,8 +124,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   intrusive_queue<job> taken, woken;
   // Without the limit they would overflow into the ring, where later woken fibers overtake them.
   runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), queues.room_for_woken(), taken, woken);
-  job* const first = woken.empty() ? taken.pop() : woken.pop();
-  if (!first) return nullptr;
+  job* const first = !woken.empty() ? woken.pop() : queues.woken_wait() ? nullptr : taken.pop();
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
       if (!queues.push_woken(*other)) push_ring(*other);

@@ -21,34 +21,36 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace ulexite::detail {
 
-// How long the ring's last turn took beside other queues. After a long one maintenance is due, and the woken fibers
-// have as much time as it took. Owner only.
+// The ring's last turn beside other queues. After a long one maintenance is due, and the woken fibers have as much time
+// as it took. Owner only.
 class ring_turn {
  public:
   [[nodiscard]] bool runs() const noexcept { return began_ != 0; }
   void begin(std::int64_t now) noexcept { began_ = now; }
   void end(std::int64_t now) noexcept {
-    took_ = std::min(now - began_, tuning::longest_debt);
-    ended_ = now;
-    began_ = 0;
-    asks_for_maintenance_ = was_long();
+    const std::int64_t took = now - std::exchange(began_, 0);
+    maintenance_due_ = took >= tuning::long_turn;
+    woken_until_ = maintenance_due_ ? now + std::min(took, tuning::longest_debt) : 0;
   }
   void begin_maintenance(std::int64_t now) noexcept {
     if (runs()) end(now);
-    asks_for_maintenance_ = false;
+    maintenance_due_ = false;
   }
-  [[nodiscard]] bool asks_for_maintenance() const noexcept { return asks_for_maintenance_; }
-  [[nodiscard]] bool was_long() const noexcept { return took_ >= tuning::long_turn; }
-  // Whether it ended less time ago than it took.
-  [[nodiscard]] bool owes_time(std::int64_t now) const noexcept { return now - ended_ < took_; }
+  [[nodiscard]] bool maintenance_due() const noexcept { return maintenance_due_; }
+  // Whether the ring has its next turn later. Reads the clock only after a long turn.
+  [[nodiscard]] bool woken_are_first() noexcept {
+    if (woken_until_ != 0 && now_ns() >= woken_until_) woken_until_ = 0;
+    return woken_until_ != 0;
+  }
 
  private:
-  bool asks_for_maintenance_ = false;
-  std::int64_t began_ = 0;  // 0: it is over
-  std::int64_t took_ = 0, ended_ = 0;
+  bool maintenance_due_ = false;
+  std::int64_t began_ = 0;        // 0: it is over
+  std::int64_t woken_until_ = 0;  // 0: that is over too
 };
 
 class alignas(cache_line) run_queues {
@@ -63,12 +65,9 @@ class alignas(cache_line) run_queues {
   // Owner only, below.
 
   // Whether maintenance is due because a turn of the ring was long.
-  [[nodiscard]] bool ask_for_maintenance() const noexcept { return ring_turn_.asks_for_maintenance(); }
+  [[nodiscard]] bool ask_for_maintenance() const noexcept { return ring_turn_.maintenance_due(); }
   void begin_maintenance(std::int64_t now) noexcept { ring_turn_.begin_maintenance(now); }
-  // Whether there are woken fibers, and they come first for now.
-  [[nodiscard]] bool woken_are_first(std::int64_t now) const noexcept {
-    return ring_turn_.was_long() && ring_turn_.owes_time(now) && !woken_.seems_empty();
-  }
+  [[nodiscard]] bool woken_wait() const noexcept { return !woken_.seems_empty(); }
 
   // Puts it behind the others of its kind. False if there is no room.
   [[nodiscard]] bool push(job& fiber) noexcept { return ring_.push(fiber); }
@@ -144,6 +143,7 @@ class alignas(cache_line) run_queues {
     while (job* const next = ring_.pop_top()) take(*next, priority::ordinary);
     while (job* const next = woken_.pop_top()) take(*next, priority::woken);
     only_ring_filled_ = true;
+    ring_turn_ = {};
   }
 
   // Takes half of the woken fibers of `victim`, and returns the first of them; or null.
@@ -192,7 +192,7 @@ class alignas(cache_line) run_queues {
     if (timed) ring_turn_.end(now_ns());
     if (ask_for_maintenance()) return nullptr;
     if (pinned_is_next()) return nullptr;
-    if (++woken_turn_ % 4 != 0 || (ring_turn_.was_long() && ring_turn_.owes_time(now_ns()))) {
+    if (++woken_turn_ % 4 != 0 || ring_turn_.woken_are_first()) {
       pinned_turn_ = true;
       if (job* const woken = pop_woken()) return woken;
     }

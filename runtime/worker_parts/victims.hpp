@@ -51,8 +51,8 @@ class victims {
     last = {done, now, again ? now : now + std::min(2 * passed, tuning::longest_look_away)};
     return what;
   }
-  // Whether that worker has done nothing since the last look: it runs a long fiber, or its thread has lost its
-  // processor.
+  // Whether that worker has done nothing since the last look: it runs a long fiber, its thread has lost its processor,
+  // or it sleeps.
   [[nodiscard]] bool stood_still(std::size_t victim, progress done, std::int64_t now) noexcept {
     sight& last = seen_[victim];
     const bool nothing_done = done == last.done;

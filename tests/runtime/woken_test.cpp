@@ -6,8 +6,10 @@
 #include <ulexite/sync/semaphore.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -124,6 +126,39 @@ TEST_P(Woken, GoBeforeThoseThatYield) {
     for (auto& each : all) each.get();
   });
   if (GetParam() == 1) EXPECT_LT(yielded_at_last, woken_at_last);
+}
+
+// The turns of fibers that compute for so long each time, while a hundred others are woken 400 times.
+long turns_beside_woken(int computing, std::chrono::microseconds quantum) {
+  long turns = 0, left = 400;
+  runtime({.threads = 1}).run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 100; ++i)
+      all.push_back(spawn([&] {
+        while (left > 0) {
+          this_fiber::sleep_for(1ms);
+          if (turns > 0) --left;
+        }
+      }));
+    this_fiber::sleep_for(1ms);  // they sleep
+    for (int i = 0; i < computing; ++i)
+      all.push_back(spawn([&] {
+        while (left > 0) {
+          ++turns;
+          for (const auto end = std::chrono::steady_clock::now() + quantum; std::chrono::steady_clock::now() < end;) {
+          }
+          this_fiber::yield();
+        }
+      }));
+    for (auto& each : all) each.get();
+  });
+  return turns;
+}
+
+// By number alone the others would have a turn for each three of the woken.
+TEST(WokenBesideLongTurns, HaveAsMuchTime) {
+  EXPECT_LT(turns_beside_woken(4, 5ms), 60);
+  EXPECT_LT(turns_beside_woken(1100, 200us), 60) << "more than a ring holds";
 }
 
 }  // namespace
