@@ -91,7 +91,7 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
 std::size_t scheduler::maintenance_share() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;
-  if (length > 0 && !queues.has_room_for(share)) {
+  if (length > 0 && queues.room() < share) {
     intrusive_queue<job> newest;
     exchanged = queues.take_newest(share, counters().spawned.get(), counters().dispatches.get(), newest);
     if (exchanged > 0) runtime_.injected.push(newest);
@@ -99,7 +99,8 @@ std::size_t scheduler::maintenance_share() noexcept {
   }
   if (runtime_.injected.has_woken())
     return std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch);
-  return exchanged > 0 ? exchanged : tuning::maintenance_batch;
+  // More would push the ring's oldest out, behind all others in the shared queue.
+  return exchanged > 0 ? exchanged : std::min(tuning::maintenance_batch, queues.room());
 }
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. The first is

@@ -1,8 +1,8 @@
 #pragma once
 
 // When a worker goes to its main stack although it has work, for maintenance. It does so after some dispatches, about
-// once in a poll interval, after a long turn of the ring (run_queues.hpp), and when another thread asks for it. At maintenance it polls the event loop, and takes from
-// the shared queue. Owner only.
+// once in a poll interval, after a long turn of the ring (run_queues.hpp), and when another thread asks for it. At
+// maintenance it polls the event loop, and takes from the shared queue. Owner only.
 
 #include <ulexite/runtime/worker_parts/tuning.hpp>
 

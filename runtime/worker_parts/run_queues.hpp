@@ -81,17 +81,15 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool evict_oldest(intrusive_queue<job>& into) noexcept {
     return ring_.evict<tuning::ring_overflow>([&](job& old) { into.push(old); });
   }
-  [[nodiscard]] bool has_room_for(std::size_t others) const noexcept {
-    return ring_.size() + others <= tuning::ring_size;
-  }
-  // If most of the fibers that ran since mark_filled have come back into the ring, moves a share of those to `into`,
-  // oldest first, and at most a batch. With this share, the fibers of the ring and the `others`, which wait elsewhere,
-  // have turns equally often. The parents in a tree of fibers must not give way, because each holds a stack until its
-  // children have ended. Returns how many. The worker has spawned and dispatched so many.
+  [[nodiscard]] std::size_t room() const noexcept { return tuning::ring_size - ring_.size(); }
+  // If most of the fibers that ran since mark_filled have come back into the ring, or it is full, moves a share of them
+  // to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the `others`, which wait
+  // elsewhere, have turns equally often. The parents in a tree of fibers must not give way, because each holds a stack
+  // until its children have ended. Returns how many. The worker has spawned and dispatched so many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
                                         intrusive_queue<job>& into) noexcept {
     const std::int64_t returned = ring_.pushed() - static_cast<std::int64_t>(spawned) - returned_;
-    if (2 * returned <= static_cast<std::int64_t>(dispatched - dispatched_)) return 0;
+    if (room() > 0 && 2 * returned <= static_cast<std::int64_t>(dispatched - dispatched_)) return 0;
     const std::size_t all = ring_.size() + others;
     const std::size_t count =
         (std::min(static_cast<std::size_t>(returned), tuning::inject_batch) * others + all - 1) / all;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace {
 
@@ -95,6 +96,20 @@ TEST_F(RunQueues, OnlyFibersThatTakeTurnsGiveWay) {
   EXPECT_EQ(given_way(30), 0);  // most of them have
   EXPECT_GT(given_way(31), 0);
   EXPECT_GT(given_way(61), given_way(31));
+}
+
+// Else those that wait elsewhere would wait for ever, or push out the oldest of the ring.
+TEST_F(RunQueues, OneThatCameBackGivesWayInAFullRing) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::vector<fake_task> fibers(tuning::ring_size);
+  for (auto& one : fibers) EXPECT_TRUE(queues->push(one.item()));
+  queues->mark_filled(tuning::ring_size, 0);
+  EXPECT_EQ(take(*queues), &fibers[0].item());
+  EXPECT_EQ(queues->room(), 1);
+  EXPECT_TRUE(queues->push(fibers[0].item()));
+  intrusive_queue<ulexite::job> newest;
+  EXPECT_EQ(queues->take_newest(1000, tuning::ring_size, 61, newest), 1);
+  EXPECT_EQ(newest.pop(), &fibers[0].item());
 }
 
 TEST_F(RunQueues, FibersThatWereSpawnedDoNotGiveWay) {

@@ -6,6 +6,7 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 namespace {
@@ -36,5 +37,32 @@ long longest_wait(long fibers) {
 TEST(Turns, ComeInThreeRoundsBeyondTheRing) {
   for (const long fibers : {1000, 1100, 1500, 5000}) EXPECT_LE(longest_wait(fibers), 3 * fibers) << fibers << " fibers";
 }
+
+// How many turns 1,100 fibers have that compute for 100 us and yield, until 100 that were spawned before have begun.
+long turns_before_all_have_begun() {
+  long turns = 0, left = 100;
+  runtime({.threads = 1}).run([&] {
+    task_group all;
+    for (long i = left; i > 0; --i)
+      all.spawn([&] {
+        --left;
+        while (left > 0) this_fiber::sleep_for(std::chrono::milliseconds(1));
+      });
+    for (int i = 0; i < 1100; ++i)
+      all.spawn([&] {
+        while (left > 0) {
+          ++turns;
+          for (const auto start = std::chrono::steady_clock::now();
+               std::chrono::steady_clock::now() - start < std::chrono::microseconds(100);) {
+          }
+          this_fiber::yield();
+        }
+      });
+    all.wait();
+  });
+  return turns;
+}
+
+TEST(Turns, OfNewFibersComeInThreeRoundsBesideWokenOnes) { EXPECT_LE(turns_before_all_have_begun(), 3 * 1200); }
 
 }  // namespace
