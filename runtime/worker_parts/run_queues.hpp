@@ -89,7 +89,8 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
                                         intrusive_queue<job>& into) noexcept {
     const std::int64_t returned = ring_.pushed() - static_cast<std::int64_t>(spawned) - returned_;
-    if (room() > 0 && 2 * returned <= static_cast<std::int64_t>(dispatched - dispatched_)) return 0;
+    const auto ran = static_cast<std::int64_t>(dispatched - dispatched_);
+    if (returned <= 0 || (room() > 0 && 2 * returned <= ran)) return 0;
     const std::size_t all = ring_.size() + others;
     const std::size_t count =
         (std::min(static_cast<std::size_t>(returned), tuning::inject_batch) * others + all - 1) / all;

@@ -112,6 +112,19 @@ TEST_F(RunQueues, OneThatCameBackGivesWayInAFullRing) {
   EXPECT_EQ(newest.pop(), &fibers[0].item());
 }
 
+// Of those that were spawned 200 more have gone to the shared queue.
+TEST_F(RunQueues, FibersThatWereSpawnedDoNotGiveWayInAFullRing) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::vector<fake_task> fibers(tuning::ring_size + 1);
+  for (auto& one : fibers) {
+    if (queues->room() == 0) EXPECT_NE(take(*queues), nullptr);
+    EXPECT_TRUE(queues->push(one.item()));
+  }
+  intrusive_queue<ulexite::job> newest;
+  EXPECT_EQ(queues->take_newest(1000, fibers.size() + 200, 61, newest), 0);
+  EXPECT_EQ(queues->take_newest(1000, fibers.size(), 61, newest), 0);
+}
+
 TEST_F(RunQueues, FibersThatWereSpawnedDoNotGiveWay) {
   const auto queues = std::make_unique<run_queues>(true);
   std::array<fake_task, 200> fibers;
