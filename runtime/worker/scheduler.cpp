@@ -210,7 +210,7 @@ void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
   if (!migrating && !next && !forks_.interrupts.at_switch() && !queues.has_slot() && !queues.has_pinned() &&
-      !queues.ask_for_maintenance()) {  // alone
+      !queues.maintenance_due()) {  // alone
     begin_quantum(running());
     return;
   }

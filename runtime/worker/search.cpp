@@ -27,10 +27,10 @@ job* scheduler::next() noexcept {
     if (job* const displaced = queues.has_slot() && others_wait() ? queues.take_slot() : nullptr)
       enqueue_displaced(*displaced);
   }
-  if (maintenance_due() || queues.ask_for_maintenance())
+  if (maintenance_due() || queues.maintenance_due())
     if (job* const due = maintenance()) return due;
   if (job* const mine = next_local()) return mine;
-  if (queues.ask_for_maintenance()) return next();  // a long turn of the ring has ended just now
+  if (queues.maintenance_due()) return next();  // a long turn of the ring has ended just now
   if (queues.has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
   // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
@@ -77,7 +77,7 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
   if (!stolen) {
     stolen = queues.steal_ring(victim.queues);
     if (!stolen) return nullptr;
-    if (queues.woken_wait()) push_ring(*std::exchange(stolen, nullptr));
+    if (queues.has_woken()) push_ring(*std::exchange(stolen, nullptr));
   }
   count_theft(victim);
   runtime_.parker.notify();  // the others were in no queue for a moment, and a searcher may have missed them
@@ -125,7 +125,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   intrusive_queue<job> taken, woken;
   // Without the limit they would overflow into the ring, where later woken fibers overtake them.
   runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), queues.room_for_woken(), taken, woken);
-  job* const first = !woken.empty() ? woken.pop() : queues.woken_wait() ? nullptr : taken.pop();
+  job* const first = !woken.empty() ? woken.pop() : queues.has_woken() ? nullptr : taken.pop();
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
       if (!queues.push_woken(*other)) push_ring(*other);

@@ -65,9 +65,9 @@ class alignas(cache_line) run_queues {
   // Owner only, below.
 
   // Whether maintenance is due because a turn of the ring was long.
-  [[nodiscard]] bool ask_for_maintenance() const noexcept { return ring_turn_.maintenance_due(); }
+  [[nodiscard]] bool maintenance_due() const noexcept { return ring_turn_.maintenance_due(); }
   void begin_maintenance(std::int64_t now) noexcept { ring_turn_.begin_maintenance(now); }
-  [[nodiscard]] bool woken_wait() const noexcept { return !woken_.seems_empty(); }
+  [[nodiscard]] bool has_woken() const noexcept { return !woken_.seems_empty(); }
 
   // Puts it behind the others of its kind. False if there is no room.
   [[nodiscard]] bool push(job& fiber) noexcept { return ring_.push(fiber); }
@@ -189,14 +189,14 @@ class alignas(cache_line) run_queues {
   [[gnu::noinline]] job* next_round_robin() noexcept {
     const bool timed = ring_turn_.runs();
     if (timed) ring_turn_.end(now_ns());
-    if (ask_for_maintenance()) return nullptr;
+    if (maintenance_due()) return nullptr;
     if (pinned_is_next()) return nullptr;
     if (++woken_turn_ % 4 != 0 || ring_turn_.woken_are_first()) {
       pinned_turn_ = true;
       if (job* const woken = pop_woken()) return woken;
     }
     // Exact for the deque, because only the owner adds to it. For what is pinned later, maintenance is asked for.
-    only_ring_filled_ = timed && woken_.seems_empty() && !has_pinned();
+    only_ring_filled_ = timed && !has_woken() && !has_pinned();
     job* const mine = pop_ring();
     if (!mine) return pop_woken();
     if (!only_ring_filled_) ring_turn_.begin(now_ns());

@@ -144,7 +144,7 @@ int woken_per_turn(std::int64_t& now, std::int64_t turn) {
   for (auto& one : ring) EXPECT_TRUE(queues->push(one.item()));
   const auto next = [&] {
     ulexite::job* chosen = queues->next_in_line();
-    if (!chosen && queues->ask_for_maintenance()) {
+    if (!chosen && queues->maintenance_due()) {
       queues->begin_maintenance(now);
       chosen = queues->next_in_line();
     }
@@ -187,7 +187,7 @@ TEST_F(RunQueues, WithoutWokenFibersTheRingOwesNothing) {
     EXPECT_EQ(take(*queues), &one.item());
     now += 1'000'000;
     queues->begin_maintenance(now);
-    EXPECT_FALSE(queues->woken_wait());
+    EXPECT_FALSE(queues->has_woken());
   }
 }
 

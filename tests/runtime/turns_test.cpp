@@ -6,12 +6,12 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::test;
 
 // The longest wait of one of `fibers` that only yield, counted in turns of others, after two rounds of all.
 long longest_wait(long fibers) {
@@ -46,15 +46,13 @@ long turns_before_all_have_begun() {
     for (long i = left; i > 0; --i)
       all.spawn([&] {
         --left;
-        while (left > 0) this_fiber::sleep_for(std::chrono::milliseconds(1));
+        while (left > 0) this_fiber::sleep_for(1ms);
       });
     for (int i = 0; i < 1100; ++i)
       all.spawn([&] {
         while (left > 0) {
           ++turns;
-          for (const auto start = std::chrono::steady_clock::now();
-               std::chrono::steady_clock::now() - start < std::chrono::microseconds(100);) {
-          }
+          hog_until([] { return false; }, 100us);
           this_fiber::yield();
         }
       });

@@ -140,13 +140,12 @@ long turns_beside_woken(int computing, std::chrono::microseconds quantum) {
           if (turns > 0) --left;
         }
       }));
-    this_fiber::sleep_for(1ms);  // they sleep
+    this_fiber::yield();  // they sleep
     for (int i = 0; i < computing; ++i)
       all.push_back(spawn([&] {
         while (left > 0) {
           ++turns;
-          for (const auto end = std::chrono::steady_clock::now() + quantum; std::chrono::steady_clock::now() < end;) {
-          }
+          hog_until([] { return false; }, quantum);
           this_fiber::yield();
         }
       }));
