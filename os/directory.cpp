@@ -102,7 +102,7 @@ file directory::open(const std::string& below, open_mode mode, fs::perms permiss
       return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed, opened);
     });
   }
-  return error ? file() : file::adopt(fd, path_.native() + '/' + below);
+  return error ? file() : file::opened(fd, path_.native() + '/' + below);
 }
 
 file directory::open(const std::string& below, open_mode mode, fs::perms permissions) const {

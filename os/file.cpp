@@ -77,7 +77,7 @@ std::size_t transfer(nowait_support& calls, int fd, const void* data, std::size_
 
 file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions,
            std::error_code& error)
-    : name_(path) {
+    : file(opened(-1, path)) {
   const int flags = flags_of(mode);
   error = detail::stop_cause(detail::this_agent());
   if (error) return;
@@ -105,6 +105,13 @@ file file::adopt(int fd, std::string name) {
   taken.name_ = std::move(name);
   taken.fd_ = fd;
   return taken;
+}
+
+file file::opened(int fd, std::string name) {
+  file made = adopt(fd, std::move(name));
+  made.reads_.learn(nowait_support::opened);
+  made.writes_.learn(nowait_support::opened);
+  return made;
 }
 
 file::~file() {

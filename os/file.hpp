@@ -125,6 +125,10 @@ class file {
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
  private:
+  friend class directory;
+
+  // A descriptor that the library has opened.
+  static file opened(int fd, std::string name);
   void check(std::error_code error, const char* what) const;
 
   int fd_ = -1;

@@ -66,7 +66,7 @@ inline constexpr std::size_t largest_part = 256 * 1024;
 // its result or -errno. -EAGAIN: it must be made on the pool, which calls `find_out` first. It may have done a part.
 template <class Call>
 ssize_t make_here(nowait_support& calls, int fd, Call&& call) noexcept {
-  if (calls.known() == nowait_support::unasked) calls.ask(fd);
+  if (calls.known() <= nowait_support::opened) calls.ask(fd);
   ssize_t result = -EAGAIN;
   switch (calls.known()) {
     case nowait_support::nowait:

@@ -39,7 +39,8 @@ bool reads_end_right() noexcept {
 
 void nowait_support::ask(int fd) noexcept {
   const bool writes = how_ == access::write;
-  if (!is_cached(fd, how_) || (!writes && !reads_end_right())) return learn(refused);
+  const bool cached = known() == opened || is_cached(fd, how_);
+  if (!cached || (!writes && !reads_end_right())) return learn(refused);
   // XFS takes writes that must not wait, but refuses many, because they change the time of the last write.
   learn(writes && is_on_local_disk(fd) ? rarely_blocks : nowait);
 }

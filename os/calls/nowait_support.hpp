@@ -16,6 +16,7 @@ class nowait_support {
  public:
   enum answer : std::uint8_t {
     unasked,        // no call was made yet
+    opened,         // nor here, but the library has opened the file, so neither O_DIRECT nor O_DSYNC is among its flags
     nowait,         // the file system takes calls that must not wait, by RWF_NOWAIT; or it was not asked yet
     unknown,        // it knows no RWF_NOWAIT; the pool finds out more
     refused,        // each call may wait
@@ -33,7 +34,7 @@ class nowait_support {
   [[nodiscard]] access how() const noexcept { return how_; }
   [[nodiscard]] answer known() const noexcept { return answer_.load(std::memory_order_relaxed); }  // hint
   void learn(answer found) noexcept { answer_.store(found, std::memory_order_relaxed); }           // hint
-  // The first answer. Never waits.
+  // The first answer, instead of `unasked` or `opened`. Never waits.
   void ask(int fd) noexcept;
   // An answer instead of `unknown`. The file system may be that of another machine or process, so this is for the pool.
   void find_out(int fd) noexcept;
