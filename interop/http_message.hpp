@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -47,33 +48,31 @@ std::string value(const fields& from, const Name& name) {
   return joined;
 }
 
-// A time as in "Sun, 06 Nov 1994 08:49:37 GMT". Of std::chrono and not of gmtime, which takes a lock of the whole
-// process for the time zone that it does not use. Nor of snprintf, which takes longer than the rest of an answer's
-// header.
+// A time as in "Sun, 06 Nov 1994 08:49:37 GMT", which has four digits for the year: one before the year 0 or after 9999
+// becomes the nearest that fits. Of std::chrono and not of gmtime, which takes a lock of the whole process for the time
+// zone that it does not use. Nor of snprintf, which takes longer than the rest of an answer's header.
 inline std::string date(std::time_t time) {
   constexpr std::string_view days = "SunMonTueWedThuFriSat", months = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  const auto at = std::chrono::sys_seconds(std::chrono::seconds(time));
+  constexpr std::time_t first = -62'167'219'200, last = 253'402'300'799;
+  const auto at = std::chrono::sys_seconds(std::chrono::seconds(std::clamp(time, first, last)));
   const auto midnight = std::chrono::floor<std::chrono::days>(at);
   const std::chrono::year_month_day day(midnight);
   const std::chrono::hh_mm_ss clock(at - midnight);
-  std::string text;
-  text.reserve(sizeof "Sun, 06 Nov 1994 08:49:37 GMT");
-  const auto add_two = [&text](char before, auto number) {
-    const auto two = static_cast<unsigned>(number);
-    const char part[] = {before, static_cast<char>('0' + two / 10), static_cast<char>('0' + two % 10)};
-    text.append(part, sizeof part);
+  std::string text = "Sun, 06 Nov 1994 08:49:37 GMT";
+  const auto put_two = [&text](std::size_t place, auto number) {
+    text[place] = static_cast<char>('0' + number / 10);
+    text[place + 1] = static_cast<char>('0' + number % 10);
   };
-  text += days.substr(std::chrono::weekday(midnight).c_encoding() * 3, 3);
-  text += ',';
-  add_two(' ', static_cast<unsigned>(day.day()));
-  text += ' ';
-  text += months.substr(static_cast<unsigned>(day.month()) * 3 - 3, 3);
-  text += ' ';
-  text += std::to_string(static_cast<int>(day.year()));
-  add_two(' ', clock.hours().count());
-  add_two(':', clock.minutes().count());
-  add_two(':', clock.seconds().count());
-  return text += " GMT";
+  const auto year = static_cast<unsigned>(static_cast<int>(day.year()));
+  days.copy(&text[0], 3, std::chrono::weekday(midnight).c_encoding() * 3);
+  put_two(5, static_cast<unsigned>(day.day()));
+  months.copy(&text[8], 3, static_cast<unsigned>(day.month()) * 3 - 3);
+  put_two(12, year / 100);
+  put_two(14, year % 100);
+  put_two(17, clock.hours().count());
+  put_two(20, clock.minutes().count());
+  put_two(23, clock.seconds().count());
+  return text;
 }
 
 // A request: Beast's message with a body in a string, so method(), operator[], set(), body() and the like work. Its
@@ -148,10 +147,14 @@ inline bool is_host(std::string_view text) {
     in6_addr number;
     return ::inet_pton(AF_INET6, std::string(text.substr(1, text.size() - 2)).c_str(), &number) == 1;
   }
-  return std::all_of(text.begin(), text.end(), [](char each) {
-    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || (each >= '0' && each <= '9') ||
-           std::string_view("-._~%!$&'()*+,;=").find(each) != std::string_view::npos;
-  });
+  static constexpr auto is_of_name = [] {
+    std::array<bool, 256> of{};
+    for (const char each : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                            "-._~%!$&'()*+,;="))
+      of[static_cast<unsigned char>(each)] = true;
+    return of;
+  }();
+  return std::all_of(text.begin(), text.end(), [](unsigned char each) { return is_of_name[each]; });
 }
 
 // Whether Transfer-Encoding is another than "chunked", or of HTTP/1.0, which does not know the field.
@@ -169,11 +172,16 @@ bool has_strange_encoding(const Header& header) {
 template <class Header>
 void check_host_and_encoding(const Header& asked) {
   const bool is_old = asked.version() < 11;
-  const auto hosts = asked.count(field::host);
+  std::size_t hosts = 0, encodings = 0;
+  std::string_view host;
+  for (const auto& each : asked) {  // one look at each field takes less than a search for each of the two
+    if (each.name() == field::host && hosts++ == 0) host = view(each.value());
+    if (each.name() == field::transfer_encoding) ++encodings;
+  }
   if (hosts > 1) throw refusal(status::bad_request, "there are several Hosts");
   if (hosts == 0 && !is_old) throw refusal(status::bad_request, "the Host is missing");
-  if (!is_host(view(asked[field::host]))) throw refusal(status::bad_request, "the Host is none");
-  if (asked.count(field::transfer_encoding) == 0) return;
+  if (!is_host(host)) throw refusal(status::bad_request, "the Host is none");
+  if (encodings == 0) return;
   if (is_old) throw refusal(status::bad_request, "HTTP/1.0 has no Transfer-Encoding");
   if (has_strange_encoding(asked)) throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
 }
@@ -196,7 +204,12 @@ inline void erase_hop_fields(fields& header) {
 inline void append_field(std::string& to, std::string_view name, std::string_view value) {
   if (value.find('\r') != std::string_view::npos || value.find('\n') != std::string_view::npos)
     throw std::invalid_argument("the field " + std::string(name) + " has a line's end in its value");
-  ((to.append(name) += ": ") += value) += "\r\n";
+  const std::size_t before = to.size();
+  to.resize(before + name.size() + value.size() + 4);  // one growth for all parts
+  char* end = std::copy(name.begin(), name.end(), to.data() + before);
+  end = std::copy_n(": ", 2, end);
+  end = std::copy(value.begin(), value.end(), end);
+  std::copy_n("\r\n", 2, end);
 }
 
 // Drops the empty lines before a request, which RFC 9112, 2.2 lets a client send, and which Beast takes for a malformed

@@ -2,6 +2,8 @@
 
 #include "interop/http_fixture.hpp"
 
+#include <ctime>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -69,6 +71,14 @@ TEST_P(HttpFields, AreRefusedIfTheyWouldEndTheHeader) {
     EXPECT_TRUE(ask_raw(home.at(), "GET /value HTTP/1.0\r\n\r\n").ends_with("X-Own has a line's end in its value"));
     EXPECT_TRUE(ask_raw(home.at(), "GET /end HTTP/1.0\r\n\r\n").ends_with("the last field has no line's end"));
   });
+}
+
+TEST(HttpDate, HasTheFormOfAFieldForEachTime) {
+  EXPECT_EQ(http::date(784'111'777), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(http::date(951'782'400), "Tue, 29 Feb 2000 00:00:00 GMT");
+  EXPECT_EQ(http::date(-1), "Wed, 31 Dec 1969 23:59:59 GMT");
+  EXPECT_EQ(http::date(std::numeric_limits<std::time_t>::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
+  EXPECT_EQ(http::date(std::numeric_limits<std::time_t>::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
 }
 
 }  // namespace
