@@ -38,17 +38,17 @@ int with_century(int years_since_1900) {
 }  // namespace
 
 std::string entity_tag(const open_file& file) {
-  std::string text;
-  text.reserve(sizeof "\"6545d5a0.1dcd6500-10000000000\"");
+  char text[sizeof "\"0123456789abcdef.3b9ac9ff-0123456789abcdef\""];
+  char* end = text;
   const auto add = [&](char before, auto number) {
-    char digits[16];
-    text += before;
-    text.append(digits, std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(number), 16).ptr);
+    *end++ = before;
+    end = std::to_chars(end, std::end(text), static_cast<std::uint64_t>(number), 16).ptr;
   };
   add('"', file.modified().tv_sec);
   add('.', file.modified().tv_nsec);
   add('-', file.size());
-  return text += '"';
+  *end++ = '"';
+  return {text, end};
 }
 
 bool preconditions_hold(const http::request& asked, const open_file& file) {

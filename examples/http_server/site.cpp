@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -131,9 +132,10 @@ std::string_view type_of(std::string_view file) {
   std::string extension(name.substr(dot == name.npos || dot == 0 ? name.size() : dot));
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
-  for (const auto& [ending, type] : types)
-    if (extension == ending) return type;
-  return "application/octet-stream";
+  static_assert(std::is_sorted(std::begin(types), std::end(types)));
+  const auto* const found = std::lower_bound(std::begin(types), std::end(types), extension,
+                                             [](const auto& each, std::string_view key) { return each.first < key; });
+  return found != std::end(types) && found->first == extension ? found->second : "application/octet-stream";
 }
 
 }  // namespace http_server
