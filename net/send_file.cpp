@@ -5,6 +5,7 @@
 #include <ulexite/net/tcp.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -15,13 +16,14 @@
 #include <cstdint>
 #include <limits>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace ulexite::net {
 namespace {
 
-// Each part costs a worker some 100 us, and five system calls.
-constexpr std::size_t part_size = 512 * 1024, copied_part_size = 64 * 1024;
+// A part keeps a worker for some 300 us at most, because a socket rarely takes all of it. It costs five system calls.
+constexpr std::size_t part_size = 2048 * 1024, copied_part_size = 64 * 1024;
 
 // Tries to read a byte without a wait: 1 if it is in memory, 0 at the end of the file, or -errno.
 ssize_t peek(int file, off_t at) noexcept {
@@ -75,6 +77,14 @@ bool read_copy(int file, off_t at, std::vector<char>& part, std::error_code& err
   return copied;
 }
 
+// A socket that has just taken less than it was given has room again with each packet that the peer confirms. To send
+// so little each time takes half as much processor time again for a large file. Returns whether a third of its buffer
+// is free. If not, the look has asked for the edge that comes then.
+bool is_writable(int fd) noexcept {
+  pollfd wanted{fd, POLLOUT, 0};
+  return ::poll(&wanted, 1, 0) != 0;
+}
+
 // Sends to a simulated socket.
 ssize_t send_copy(int fd, int file, off_t at, std::size_t size) {
   std::vector<char> part(size);
@@ -93,7 +103,7 @@ std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t si
   }
   size = std::min<std::uint64_t>(size, last - offset);  // no file is longer
   std::size_t sent = 0;
-  bool never_waits = false;
+  bool never_waits = false, took_less = false;
   while (sent < size) {
     detail::socket* const to = socket_.get(error);
     if (!to) break;
@@ -115,9 +125,11 @@ std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t si
     const std::size_t done = to->send(error, [&](int fd) {
       off_t from = at;
       if (detail::network_of(fd)) return send_copy(fd, file, at, part);
+      if (std::exchange(took_less, false) && !is_writable(fd)) return ssize_t{-EAGAIN};
       return detail::write_without_sigpipe([&] { return ::sendfile(fd, file, &from, part); });
     });
     if (done == 0) break;
+    took_less = done < part;
     sent += done;
   }
   return sent;
