@@ -84,8 +84,12 @@ def run_with(program, prefix=stage):  # a shared library is found
 
 
 def files_of_tree():
-    """Those of the project as it is now, by their names in it; not what was built."""
-    names = run("git", "-C", source, "ls-files", "-co", "--exclude-standard").splitlines()
+    """Those of the project as it is now, by their names in it; not what was built. An archive of a version has no git."""
+    if (source / ".git").exists():
+        names = run("git", "-C", source, "ls-files", "-co", "--exclude-standard").splitlines()
+    else:
+        names = [str(each.relative_to(source)) for each in source.rglob("*")]
+        names = [name for name in names if not name.startswith("build/")]
     return [name for name in names if (source / name).is_file()]
 
 
