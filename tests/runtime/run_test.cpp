@@ -247,6 +247,7 @@ TEST_F(Options, AStartHookMayWaitForAFiberWhileTheLimitIsLowered) {
   for (int i = 0; i < 100; ++i) std::this_thread::sleep_for(100us);  // the other worker leaves its work, and sleeps
   go = true;
   both.get();
+  end(rt, shutdown_mode::drain);  // its hook's too, which reads `ran`
 }
 
 TEST_F(Options, AnIdleHookMayWakeAFiber) {
@@ -261,6 +262,7 @@ TEST_F(Options, AnIdleHookMayWakeAFiber) {
     waits = true;
     woken.wait();
   });
+  end(rt, shutdown_mode::drain);  // its hook's too, which reads `waits`
 }
 
 TEST_F(Options, WorkersAreStartedAsWorkAppears) {
