@@ -39,18 +39,19 @@ class inject_queue {
     publish_length();
   }
 
-  // Moves up to `count` of the oldest to `ordinary` and `woken`, of which `most_woken` at most are woken.
-  void take(std::size_t count, std::size_t most_woken, intrusive_queue<job>& ordinary,
+  // Moves up to `count` of the oldest to `ordinary` and `woken`, and at most so many of each.
+  void take(std::size_t count, std::size_t most_ordinary, std::size_t most_woken, intrusive_queue<job>& ordinary,
             intrusive_queue<job>& woken) noexcept {
     if (empty()) return;
     const std::lock_guard lock(lock_);
     for (; count > 0; --count) {
-      const bool some = !woken_.empty() && most_woken > 0;
-      if (some && (ordinary_.empty() || ++turns_ % woken_turns != 0)) {
+      const bool others = !ordinary_.empty() && most_ordinary > 0;
+      if (!woken_.empty() && most_woken > 0 && (!others || ++turns_ % woken_turns != 0)) {
         woken.push(*woken_.pop());
         --most_woken;
-      } else if (!ordinary_.empty()) {
+      } else if (others) {
         ordinary.push(*ordinary_.pop());
+        --most_ordinary;
       } else {
         break;
       }
@@ -58,7 +59,7 @@ class inject_queue {
     publish_length();
   }
   // As above. Does not distinguish woken fibers.
-  void take(std::size_t count, intrusive_queue<job>& taken) noexcept { take(count, count, taken, taken); }
+  void take(std::size_t count, intrusive_queue<job>& taken) noexcept { take(count, count, count, taken, taken); }
 
   // Whether woken fibers wait here. A hint.
   [[nodiscard]] bool has_woken() const noexcept { return has_woken_.load(std::memory_order_relaxed); }

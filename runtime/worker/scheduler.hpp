@@ -214,8 +214,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // The main stack's choice, in search.cpp.
   job* next() noexcept;
   job* maintenance() noexcept;
-  std::size_t maintenance_share() noexcept;
-  job* take_injected(std::size_t most) noexcept;
+  job* take_share() noexcept;
+  job* take_injected(std::size_t most, std::size_t exchanged = 0) noexcept;
   job* take_pinned() noexcept;
   job* search() noexcept;
   job* take_from_others(bool slots_too, std::int64_t now) noexcept;

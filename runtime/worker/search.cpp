@@ -60,7 +60,7 @@ job* scheduler::maintenance() noexcept {
   }
   if (job* const stolen = steal_from_stalled(now)) return stolen;
   job* const forked = pace_.forks_are_next() ? forks_.start_next(true) : nullptr;
-  return forked ? forked : take_injected(maintenance_share());
+  return forked ? forked : take_share();
 }
 
 // A busy worker never searches. So at maintenance it looks at one other, and moves half of what waits behind a fiber
@@ -84,11 +84,11 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
   return stolen;
 }
 
-// How many maintenance takes from the shared queue. While woken fibers are there, those of later events collect behind
-// them (distribute). So as many are taken as this worker runs until the next maintenance. Otherwise, if more fibers
-// take turns than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest
-// stay, because their turn is near.
-std::size_t scheduler::maintenance_share() noexcept {
+// Maintenance's share of the shared queue. While woken fibers are there, those of later events collect behind them
+// (distribute). So as many are taken as this worker runs until the next maintenance. If more fibers take turns than the
+// rings hold, as many ordinary ones are taken as go there from the ring, behind all others. The ring's oldest stay,
+// because their turn is near.
+job* scheduler::take_share() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;
   if (length > 0 && queues.room() < share) {
@@ -98,22 +98,24 @@ std::size_t scheduler::maintenance_share() noexcept {
     runtime_.parker.notify();  // a searcher may have missed them
   }
   if (runtime_.injected.has_woken())
-    return std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch);
-  // More would push the ring's oldest out, behind all others in the shared queue.
-  return exchanged > 0 ? exchanged : std::min(tuning::maintenance_batch, queues.room());
+    return take_injected(std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch),
+                         exchanged);
+  return take_injected(exchanged > 0 ? exchanged : tuning::maintenance_batch, exchanged);
 }
 
-// Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. The first is
-// returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before the
-// others. So if there are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the ring.
-job* scheduler::take_injected(std::size_t most) noexcept {
+// Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. Of ordinary
+// fibers it takes as many as have come there from the ring just now, `exchanged`, or as the ring has room for. The
+// first is returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before
+// the others. So if there are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the
+// ring.
+job* scheduler::take_injected(std::size_t most, std::size_t exchanged) noexcept {
   const std::size_t length = runtime_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
   // For tests: leaves a fiber that ran here last to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
-    runtime_.injected.take(1, 1, one, woken_one);
+    runtime_.injected.take(1, 1, 1, one, woken_one);
     const priority which = one.empty() ? priority::woken : priority::ordinary;
     job* const only = one.empty() ? woken_one.pop() : one.pop();
     if (!only || queues.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
@@ -123,8 +125,10 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   }
 #endif
   intrusive_queue<job> taken, woken;
-  // Without the limit they would overflow into the ring, where later woken fibers overtake them.
-  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), queues.room_for_woken(), taken, woken);
+  // Without the limits, ordinary ones would push the ring's oldest out, behind all others here, and woken ones would
+  // overflow into the ring, where later ones overtake them.
+  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), std::max(exchanged, queues.room()),
+                         queues.room_for_woken(), taken, woken);
   job* const first = !woken.empty() ? woken.pop() : queues.has_woken() ? nullptr : taken.pop();
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())

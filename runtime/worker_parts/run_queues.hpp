@@ -81,11 +81,16 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool evict_oldest(intrusive_queue<job>& into) noexcept {
     return ring_.evict<tuning::ring_overflow>([&](job& old) { into.push(old); });
   }
-  [[nodiscard]] std::size_t room() const noexcept { return tuning::ring_size - ring_.size(); }
-  // If most of the fibers that ran since mark_filled have come back into the ring, or it is full, moves a share of them
-  // to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the `others`, which wait
-  // elsewhere, have turns equally often. The parents in a tree of fibers must not give way, because each holds a stack
-  // until its children have ended. Returns how many. The worker has spawned and dispatched so many.
+  // For fibers from elsewhere. The rest of the ring is for the next spawns: if it were full, each burst of them would
+  // move the oldest behind all others, again and again.
+  [[nodiscard]] std::size_t room() const noexcept {
+    constexpr std::size_t most = tuning::ring_size - tuning::ring_overflow;
+    return most - std::min(ring_.size(), most);
+  }
+  // If most of the fibers that ran since mark_filled have come back into the ring, or it has no room, moves a share of
+  // them to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the `others`, which
+  // wait elsewhere, have turns equally often. The parents in a tree of fibers must not give way, because each holds a
+  // stack until its children have ended. Returns how many. The worker has spawned and dispatched so many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
                                         intrusive_queue<job>& into) noexcept {
     const std::int64_t returned = ring_.pushed() - static_cast<std::int64_t>(spawned) - returned_;

@@ -38,16 +38,22 @@ TEST(Turns, ComeInThreeRoundsBeyondTheRing) {
   for (const long fibers : {1000, 1100, 1500, 5000}) EXPECT_LE(longest_wait(fibers), 3 * fibers) << fibers << " fibers";
 }
 
-// How many turns 1,100 fibers have that compute for 100 us and yield, until 100 that were spawned before have begun.
-long turns_before_all_have_begun() {
+enum class beside { woken_fibers, spawns };
+
+// How many turns 1,100 fibers have that compute for 100 us and yield, until 100 others have begun. These are spawned
+// before the 1,100, and sleep again and again; or they are spawned after them, while another is spawned each millisecond.
+long turns_before_all_have_begun(beside what) {
   long turns = 0, left = 100;
   runtime({.threads = 1}).run([&] {
     task_group all;
-    for (long i = left; i > 0; --i)
-      all.spawn([&] {
-        --left;
-        while (left > 0) this_fiber::sleep_for(1ms);
-      });
+    const auto spawn_the_hundred = [&] {
+      for (int i = 0; i < 100; ++i)
+        all.spawn([&] {
+          --left;
+          while (what == beside::woken_fibers && left > 0) this_fiber::sleep_for(1ms);
+        });
+    };
+    if (what == beside::woken_fibers) spawn_the_hundred();
     for (int i = 0; i < 1100; ++i)
       all.spawn([&] {
         while (left > 0) {
@@ -56,11 +62,25 @@ long turns_before_all_have_begun() {
           this_fiber::yield();
         }
       });
+    if (what == beside::spawns) {
+      spawn_the_hundred();
+      while (left > 0) {
+        this_fiber::sleep_for(1ms);
+        all.spawn([] {});
+      }
+    }
     all.wait();
   });
   return turns;
 }
 
-TEST(Turns, OfNewFibersComeInThreeRoundsBesideWokenOnes) { EXPECT_LE(turns_before_all_have_begun(), 3 * 1200); }
+TEST(Turns, OfNewFibersComeInThreeRoundsBesideWokenOnes) {
+  EXPECT_LE(turns_before_all_have_begun(beside::woken_fibers), 3 * 1200);
+}
+
+// A spawn into a full ring moves 128 of its oldest behind all others.
+TEST(Turns, OfNewFibersComeInThreeRoundsBesideSpawns) {
+  EXPECT_LE(turns_before_all_have_begun(beside::spawns), 3 * 1200);
+}
 
 }  // namespace
