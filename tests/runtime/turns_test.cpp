@@ -41,7 +41,8 @@ TEST(Turns, ComeInThreeRoundsBeyondTheRing) {
 enum class beside { woken_fibers, spawns };
 
 // How many turns 1,100 fibers have that compute for 100 us and yield, until 100 others have begun. These are spawned
-// before the 1,100, and sleep again and again; or they are spawned after them, while another is spawned each millisecond.
+// before the 1,100, and sleep again and again; or they are spawned after them, while another is spawned each
+// millisecond.
 long turns_before_all_have_begun(beside what) {
   long turns = 0, left = 100;
   runtime({.threads = 1}).run([&] {
