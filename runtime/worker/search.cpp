@@ -97,10 +97,10 @@ job* scheduler::take_share() noexcept {
     if (exchanged > 0) runtime_.injected.push(newest);
     runtime_.parker.notify();  // a searcher may have missed them
   }
+  std::size_t most = exchanged > 0 ? exchanged : tuning::maintenance_batch;
   if (runtime_.injected.has_woken())
-    return take_injected(std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch),
-                         exchanged);
-  return take_injected(exchanged > 0 ? exchanged : tuning::maintenance_batch, exchanged);
+    most = std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch);
+  return take_injected(most, exchanged);
 }
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. Of ordinary
