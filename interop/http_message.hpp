@@ -53,8 +53,11 @@ std::string value(const fields& from, const Name& name) {
 // zone that it does not use. Nor of snprintf, which takes longer than the rest of an answer's header.
 inline std::string date(std::time_t time) {
   constexpr std::string_view days = "SunMonTueWedThuFriSat", months = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  constexpr std::time_t first = -62'167'219'200, last = 253'402'300'799;
-  const auto at = std::chrono::sys_seconds(std::chrono::seconds(std::clamp(time, first, last)));
+  constexpr auto begin_of = [](int year) {
+    return std::chrono::sys_seconds(std::chrono::sys_days(std::chrono::year(year) / 1 / 1));
+  };
+  const auto at = std::clamp(std::chrono::sys_seconds(std::chrono::seconds(time)), begin_of(0),
+                             begin_of(10'000) - std::chrono::seconds(1));
   const auto midnight = std::chrono::floor<std::chrono::days>(at);
   const std::chrono::year_month_day day(midnight);
   const std::chrono::hh_mm_ss clock(at - midnight);
