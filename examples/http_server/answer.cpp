@@ -52,22 +52,6 @@ std::string content_range(const byte_range& part, std::uint64_t size) {
          std::to_string(size);
 }
 
-// Whether a request has a condition or a range. Most have neither, and one look at all fields takes less than one for
-// each.
-bool has_condition(const http::request& asked) {
-  return std::any_of(asked.begin(), asked.end(), [](const auto& each) {
-    switch (each.name()) {
-      case http::field::if_match:
-      case http::field::if_modified_since:
-      case http::field::if_none_match:
-      case http::field::if_range:
-      case http::field::if_unmodified_since:
-      case http::field::range: return true;
-      default: return false;
-    }
-  });
-}
-
 // The order of the conditions is that of RFC 9110, 13.2.2.
 answer with_file(const http::request& asked, lookup&& result) {
   range_request wanted;  // all of it

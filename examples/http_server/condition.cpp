@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -49,6 +50,20 @@ std::string entity_tag(const open_file& file) {
   add('-', file.size());
   *end++ = '"';
   return {text, end};
+}
+
+bool has_condition(const http::request& asked) {
+  return std::any_of(asked.begin(), asked.end(), [](const auto& each) {
+    switch (each.name()) {
+      case http::field::if_match:
+      case http::field::if_modified_since:
+      case http::field::if_none_match:
+      case http::field::if_range:
+      case http::field::if_unmodified_since:
+      case http::field::range: return true;
+      default: return false;
+    }
+  });
 }
 
 bool preconditions_hold(const http::request& asked, const open_file& file) {

@@ -16,6 +16,9 @@ namespace http = ulexite::http;
 // Distinguishes this state of a file from other states: in quotes, as an ETag is sent.
 [[nodiscard]] std::string entity_tag(const open_file& file);
 
+// Whether the request has one of the fields that the next three read, or a range. Most have none, and one look at all
+// fields takes less than a search for each.
+[[nodiscard]] bool has_condition(const http::request& asked);
 // Whether the client wants an answer from this state (If-Match, or without that If-Unmodified-Since).
 [[nodiscard]] bool preconditions_hold(const http::request& asked, const open_file& file);
 // Whether the client has the file in this state (If-None-Match, or without that If-Modified-Since).
