@@ -2,7 +2,7 @@
 
 // The queue that all workers share. Outside threads publish here, and a worker's full queue overflows to it. It is
 // first in, first out, except that woken fibers go before others, because they hold a stack and their wait has ended.
-// Of four taken items at most three are woken ones if there are others, so the others are not starved.
+// Of four taken items at most three are woken ones if others may be taken, so the others are not starved.
 //
 // State
 //   length_   the number of items. Written under the lock; read without it as a hint. The hint includes all items that

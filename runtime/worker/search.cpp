@@ -85,8 +85,8 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
 }
 
 // Maintenance's share of the shared queue. While woken fibers are there, those of later events collect behind them
-// (distribute). So as many are taken as this worker runs until the next maintenance. If more fibers take turns than the
-// rings hold, as many ordinary ones are taken as go there from the ring, behind all others. The ring's oldest stay,
+// (distribute). So as many are taken as this worker runs until the next maintenance. Otherwise, if more fibers take
+// turns than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay,
 // because their turn is near.
 job* scheduler::take_share() noexcept {
   std::size_t exchanged = 0;
@@ -104,10 +104,10 @@ job* scheduler::take_share() noexcept {
 }
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. Of ordinary
-// fibers it takes as many as have come there from the ring just now, `exchanged`, or as the ring has room for. The
-// first is returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before
-// the others. So if there are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the
-// ring.
+// fibers it takes as many as have come there from the ring just now, `exchanged`, or as the ring has room for, and one
+// in any case, because the ring may never have room, and its fibers may never come back. The first is returned, the
+// others go to this worker's deques, where thieves find them. Fibers that were woken go before the others. So if there
+// are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the ring.
 job* scheduler::take_injected(std::size_t most, std::size_t exchanged) noexcept {
   const std::size_t length = runtime_.injected.size();
   if (length == 0) return nullptr;
@@ -127,8 +127,8 @@ job* scheduler::take_injected(std::size_t most, std::size_t exchanged) noexcept 
   intrusive_queue<job> taken, woken;
   // Without the limits, ordinary ones would push the ring's oldest out, behind all others here, and woken ones would
   // overflow into the ring, where later ones overtake them.
-  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), std::max(exchanged, queues.room()),
-                         queues.room_for_woken(), taken, woken);
+  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1),
+                         std::max<std::size_t>({exchanged, queues.room(), 1}), queues.room_for_woken(), taken, woken);
   job* const first = !woken.empty() ? woken.pop() : queues.has_woken() ? nullptr : taken.pop();
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())

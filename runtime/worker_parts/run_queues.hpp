@@ -87,10 +87,10 @@ class alignas(cache_line) run_queues {
     constexpr std::size_t most = tuning::ring_size - tuning::ring_overflow;
     return most - std::min(ring_.size(), most);
   }
-  // If most of the fibers that ran since mark_filled have come back into the ring, or it has no room, moves a share of
-  // them to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the `others`, which
-  // wait elsewhere, have turns equally often. The parents in a tree of fibers must not give way, because each holds a
-  // stack until its children have ended. Returns how many. The worker has spawned and dispatched so many.
+  // If most of the fibers that ran since mark_filled have come back into the ring, or some and it has no room, moves a
+  // share of them to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the
+  // `others`, which wait elsewhere, have turns equally often. The parents in a tree of fibers must not give way, because
+  // each holds a stack until its children have ended. Returns how many. The worker has spawned and dispatched so many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
                                         intrusive_queue<job>& into) noexcept {
     const std::int64_t returned = ring_.pushed() - static_cast<std::int64_t>(spawned) - returned_;

@@ -6,6 +6,9 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -82,6 +85,29 @@ TEST(Turns, OfNewFibersComeInThreeRoundsBesideWokenOnes) {
 // A spawn into a full ring moves 128 of its oldest behind all others.
 TEST(Turns, OfNewFibersComeInThreeRoundsBesideSpawns) {
   EXPECT_LE(turns_before_all_have_begun(beside::spawns), 3 * 1200);
+}
+
+// 950 fibers, each of which starts a successor and ends: the ring never has room for what comes from elsewhere, and
+// none of its fibers comes back. A fiber of a plain thread has its turn all the same.
+TEST(Turns, OfAPlainThreadsFiberComesBesideFibersThatReplaceThemselves) {
+  std::atomic<long> ran = 0, published_at = -1, begun_at = -1;
+  runtime in({.threads = 1});
+  std::thread outside([&] {
+    while (ran < 10'000) std::this_thread::yield();
+    auto mine = in.spawn([&] { begun_at = ran.load(); });
+    published_at = ran.load();  // or later, which makes the wait seem shorter
+    mine.get();
+  });
+  in.run([&] {
+    task_group all;
+    const std::function<void()> replace = [&] {
+      if (++ran < 3'000'000 && begun_at < 0) all.spawn(replace);
+    };
+    for (int i = 0; i < 950; ++i) all.spawn(replace);
+    all.wait();
+  });
+  outside.join();
+  EXPECT_LT(begun_at - published_at, 20'000);
 }
 
 }  // namespace
