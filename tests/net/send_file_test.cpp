@@ -88,6 +88,27 @@ TEST_P(SendFileTest, CountsWhatItSentBeforeItWasCut) {
   });
 }
 
+// The end of the file needs no room in a socket that is nearly full.
+TEST_P(SendFileTest, EndsWithTheFileThoughThePeerDoesNotRead) {
+  in_runtime([&] {
+    const os::file from(path_);
+    std::error_code error;
+    std::size_t room = 0;
+    for (std::chrono::milliseconds time = 20ms; room == 0 && time < bound; time *= 2) {
+      auto full = stream_pair::unix_sockets();
+      full.left.writes_expire_after(time);
+      room = full.left.send_file(from.native_handle(), 0, content_.size(), error);
+    }
+    const std::size_t rest = room * 4 / 5;
+    auto ends = stream_pair::unix_sockets();
+    ends.left.writes_expire_after(bound);
+    EXPECT_EQ(ends.left.send_file(from.native_handle(), content_.size() - rest, SIZE_MAX, error), rest);
+    EXPECT_FALSE(error) << error.message();
+    ends.left.close();
+    EXPECT_EQ(read_all(ends.right), content_.substr(content_.size() - rest));
+  });
+}
+
 // The system cannot say whether /proc, or a file of another machine or process, answers without a wait.
 TEST_P(SendFileTest, AFileThatMayWaitIsReadOnThePool) {
   run_and_leave_nothing({.threads = GetParam(), .blocking_threads = 1}, [] {
