@@ -58,7 +58,7 @@ guard_policy make_policy() noexcept {
   const char* const given = std::getenv("ULEXITE_STACK_GUARDS");  // NOLINT(concurrency-mt-unsafe): as the line above
   const std::string_view wish = given && *given ? given : "install";
   if (wish != "install" && wish != "mprotect" && wish != "canary")
-    warn("ULEXITE_STACK_GUARDS=%s is not install, mprotect or canary", given);
+    warn("ULEXITE_STACK_GUARDS=%s is not install, mprotect or canary: it is ignored", given);
   if (wish == "canary") {
     policy.first = guard_kind::canary;
   } else if (wish == "mprotect" || !kernel_installs_guards()) {

@@ -53,7 +53,7 @@ struct runtime_options {
   deadlock_action on_deadlock = deadlock_action::report;
   // At this signal the runtime writes a dump (runtime::dump) to stderr, or appends it to the file that the environment
   // variable ULEXITE_DUMP names. If that name ends in .json, the dump is JSON (runtime::dump_json). 0: no signal, or
-  // SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
+  // SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread. No signal of a fault, such as SIGSEGV.
   int dump_signal = 0;
   // A worker that runs the same fiber for this long is reported, once each time: the fiber, and its backtrace. For this
   // the worker's thread gets SIGURG, unless the program handles that signal. So a system call in which the thread waits

@@ -94,7 +94,9 @@ class report_target {
   report_target() {
     if (!report_file()) return;
     fd_ = open_report_file();
-    if (fd_ < 0) warn("ULEXITE_DUMP: %s cannot be written (error %d): the report goes to stderr", report_file(), errno);
+    if (fd_ < 0)
+      warn("ULEXITE_DUMP: %s cannot be written (%s): the report goes to stderr", report_file(),
+           ::strerrordesc_np(errno));
   }
   ~report_target() {
     if (fd_ >= 0) ::close(fd_);
@@ -186,6 +188,10 @@ void after_fork_in_child() noexcept {
   after_fork();
 }
 
+[[noreturn]] void refuse(int signal, const std::string& why) {
+  throw std::invalid_argument("runtime_options::dump_signal is " + std::to_string(signal) + ": " + why);
+}
+
 void start(int signal) {
   static const int refused = ::pthread_atfork(before_fork, after_fork, after_fork_in_child);
   if (refused != 0) throw std::system_error(refused, std::system_category(), "ulexite: handlers of fork");
@@ -198,8 +204,7 @@ void start(int signal) {
   handler.sa_handler = ring;
   handler.sa_flags = SA_RESTART | SA_ONSTACK;  // a fiber's stack may be near its end
   struct sigaction found{};
-  if (::sigaction(signal, &handler, &found) != 0)
-    throw std::system_error(errno, std::system_category(), "ulexite: dump_signal " + std::to_string(signal));
+  if (::sigaction(signal, &handler, &found) != 0) refuse(signal, ::strerrordesc_np(errno));
   if (found.sa_handler != ring) all().before = found;  // a forked child's signal_set may have put ours back
   all().signal = signal;
   all().over.store(false, std::memory_order_relaxed);  // published by the thread's start
@@ -230,6 +235,8 @@ int signal_dump::wanted(int option) noexcept {
 std::size_t signal_dump::threads() noexcept { return all().threads.load(std::memory_order_relaxed); }  // hint
 
 signal_dump::signal_dump(runtime_state& rt, int signal) : runtime_(rt) {
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    if (signal == fault) refuse(signal, "what caused it would only cause it again");
   const std::lock_guard registering(all().registering);
   if (!all().thread.joinable()) start(signal);
   const std::lock_guard lock(all().list);
@@ -255,7 +262,7 @@ void try_report_file() noexcept {
   if (fd >= 0) {
     ::close(fd);
   } else {
-    warn("ULEXITE_DUMP: %s cannot be written (error %d): reports go to stderr", report_file(), errno);
+    warn("ULEXITE_DUMP: %s cannot be written (%s): reports go to stderr", report_file(), ::strerrordesc_np(errno));
   }
 }
 

@@ -239,7 +239,7 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& rt) {
     }
   }
   if (!out) {
-    warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);
+    warn("ULEXITE_TRACE: %s cannot be written (%s): no trace is recorded", name, ::strerrordesc_np(errno));
     taken.store(false, std::memory_order_relaxed);  // nothing was written
     return nullptr;
   }
@@ -253,7 +253,7 @@ trace_file::~trace_file() {
   try {
     write_plainly(out_, [&](std::ostream& plain) { write_trace(plain, runtime_); });
     out_.close();
-    if (!out_) warn("ULEXITE_TRACE: the trace is incomplete (error %d)", errno);
+    if (!out_) warn("ULEXITE_TRACE: the trace is incomplete (%s)", ::strerrordesc_np(errno));
   } catch (const std::exception& refused) {
     warn("ULEXITE_TRACE: the trace is incomplete: %s", refused.what());
   }
