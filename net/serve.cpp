@@ -92,7 +92,9 @@ server::server(net::tcp_listener& listener, task_group& group, starter start, co
       options_(options),
       where_(where),
       closing_(listener.closing_token()),
-      slots_(slots_of(options)) {}
+      slots_(slots_of(options)) {
+  static_cast<void>(this_runtime_state());  // throws before a client is accepted that no fiber could serve
+}
 
 void server::run() {
   try {

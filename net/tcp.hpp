@@ -266,12 +266,13 @@ class tcp_listener {
   // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,
   // always the same object. A handler may be a coroutine that returns a task<>; then a connection that waits in
   // co_readable has no stack. An exception of the handler ends only its own connection: see serve_options::on_error. If
-  // descriptors, memory or fibers (max_fibers) run out, connections wait. At the close, a connection that still waits
-  // for a fiber is closed. A connection of the backlog is closed too, if there is no descriptor for it, or no room
-  // within drain_time.
+  // descriptors, memory or fibers (max_fibers) run out, connections wait. A connection that still waits at the close,
+  // for a fiber or in the backlog, is closed if there is no room for it within drain_time, and one of the backlog also
+  // if there is no descriptor for it.
   //
-  // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
-  // Throws std::system_error when the listener breaks. In reports the fibers of connections are spawned at `where`.
+  // For fibers: elsewhere it throws errc::no_runtime. A cancellation point; when it throws, the group was asked to stop
+  // and the connections have ended. Throws std::system_error when the listener breaks. In reports the fibers of
+  // connections are spawned at `where`.
   template <class Handler>
   void serve(task_group& group, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {

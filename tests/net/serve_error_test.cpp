@@ -43,6 +43,27 @@ class error_log {
   std::vector<std::string> failures_;
 };
 
+// The client waits for one that can serve it.
+TEST_P(ServeError, APlainThreadIsRefusedBeforeItAcceptsAClient) {
+  net::tcp_listener listener(net::endpoint::ip("127.0.0.1", 0));
+  auto client = net::tcp_stream::connect(listener.local_endpoint());
+  task_group group;
+  try {
+    listener.serve(group, echo);
+    ADD_FAILURE() << "no error";
+  } catch (const std::system_error& refused) {
+    EXPECT_EQ(refused.code(), errc::no_runtime);
+  }
+  in_runtime([&] {
+    task_group connections;
+    auto serving = spawn([&] { listener.serve(connections, echo); });
+    expect_echo(client);
+    client.close();
+    listener.close();
+    serving.get();
+  });
+}
+
 TEST_P(ServeError, ExceptionsOfAHandlerReachOnErrorAndEndTheirConnectionOnly) {
   in_runtime([] {
     server failing;
