@@ -107,6 +107,8 @@ typedef struct {
 } ulx_hooks;
 
 /* ---------------------------------------------------------------------------------------------------------- runtime */
+/* What follows when all fibers wait, and nothing can wake one. REPORT: a report on stderr; they wait on. FAIL: the report;
+ * every fiber is asked to stop, and ulx_runtime_run returns ULX_EDEADLOCK, each later call too. IGNORE: nothing. */
 enum { ULX_DEADLOCK_REPORT = 0, ULX_DEADLOCK_FAIL, ULX_DEADLOCK_IGNORE };
 
 typedef struct {
@@ -127,7 +129,7 @@ typedef struct {
 /* Makes a runtime. `options` may be NULL. errno: EINVAL, EAGAIN, ENOMEM. */
 ULX_API ulx_runtime* ulx_runtime_new(const ulx_runtime_options* options) ULX_NOEXCEPT;
 /* Runs main(data) as a fiber and waits for its end. Its result goes to *result; `result` may be NULL. One call at a
- * time; not from a fiber of this runtime: ULX_EUSAGE. ULX_EDEADLOCK: see on_deadlock. */
+ * time; not from a fiber of this runtime, and not without `main`: ULX_EUSAGE. ULX_EDEADLOCK: see on_deadlock. */
 ULX_API int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void* data), void* data,
                             intptr_t* result) ULX_NOEXCEPT;
 /* Asks every fiber to stop, also later ones. Never waits. */
@@ -245,7 +247,8 @@ ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
 /* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
 ULX_API int ulx_forbid_waiting(void) ULX_NOEXCEPT;
 ULX_API int ulx_allow_waiting(void) ULX_NOEXCEPT;
-/* Calls function(argument) on the stack of the worker's thread, for deep recursion. It must not wait. */
+/* Calls function(argument) on the stack of the worker's thread, for deep recursion. It must not wait.
+ * ULX_EUSAGE: a function that is NULL. */
 ULX_API int ulx_on_thread_stack(void (*function)(void* argument), void* argument) ULX_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------------- channels */

@@ -115,6 +115,7 @@ int ulx_allow_waiting(void) noexcept { return pop(bans(), "ulx_allow_waiting", "
 
 int ulx_on_thread_stack(void (*function)(void*), void* argument) noexcept {
   return guarded([&] {
+    if (!function) throw usage_error("ulx_on_thread_stack without a function");
     on_thread_stack([&] { function(argument); });
     return 0;
   });

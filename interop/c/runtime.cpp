@@ -45,7 +45,9 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
     case ULX_DEADLOCK_REPORT: options.on_deadlock = deadlock_action::report; break;
     case ULX_DEADLOCK_FAIL: options.on_deadlock = deadlock_action::fail; break;
     case ULX_DEADLOCK_IGNORE: options.on_deadlock = deadlock_action::ignore; break;
-    default: throw std::invalid_argument("ulx_runtime_options::on_deadlock is " + std::to_string(given.on_deadlock));
+    default:
+      throw std::invalid_argument("ulx_runtime_options::on_deadlock is " + std::to_string(given.on_deadlock) +
+                                  ", which is no ULX_DEADLOCK_...");
   }
   options.on_thread_start = [hooks, self](std::size_t) {
     runtime_of_worker = self->made;
@@ -129,6 +131,7 @@ ulx_runtime* ulx_runtime_new(const ulx_runtime_options* given) noexcept {
 
 int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void*), void* data, intptr_t* result) noexcept {
   return guarded([&] {
+    if (!main) throw usage_error("ulx_runtime_run without a function");
     std::unique_ptr<main_result> got;
     runtime->of.run([&got, main, data] {
       got = std::make_unique<main_result>();  // by the fiber: the caller may be no thread of the embedder's collector

@@ -22,6 +22,7 @@ static intptr_t body(void* argument) {
   CHECK_EQ(errno, ULX_EUSAGE);
   CHECK_EQ(ulx_go(NULL, NULL, NULL), ULX_EUSAGE);
   CHECK_EQ(ulx_blocking(NULL, NULL, NULL), ULX_EUSAGE);
+  CHECK_EQ(ulx_on_thread_stack(NULL, NULL), ULX_EUSAGE);
   CHECK_EQ(ulx_strand_destroy(NULL), 0);
   CHECK_EQ(ulx_runtime_destroy(NULL, ULX_CANCEL, NULL), 0);
   CHECK_EQ(ulx_trace_stop(runtime, 2), ULX_EUSAGE);
@@ -81,6 +82,7 @@ int main(void) {
   newer.known.threads = 1;
   ulx_runtime* const accepted = ulx_runtime_new(&newer.known);
   CHECK(accepted);
+  CHECK_EQ(ulx_runtime_run(accepted, NULL, NULL, NULL), ULX_EUSAGE);
   newer.later = 1;
   CHECK(!ulx_runtime_new(&newer.known));
   CHECK_EQ(errno, EINVAL);
