@@ -107,6 +107,7 @@ driver& driver_of_caller(const char* function) {
 exploration find_failure(const explore_options& options, const std::function<void()>& body) {
   if (detail::this_scheduler() || detail::this_controller())
     throw usage_error("ulexite::testing::explore was called by a fiber");
+  if (options.schedules == 0) throw std::invalid_argument("explore_options::schedules is 0, and must be at least 1");
   const auto how = strategy_of(options);
   const auto start = std::chrono::steady_clock::now();
   const auto time = [&] { return std::chrono::steady_clock::now() - start; };

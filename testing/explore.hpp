@@ -109,10 +109,12 @@ class schedule_failed : public std::runtime_error {
 //   - by fail() or an expect() that is false,
 //   - by an exception that leaves `body`, or a fiber with a result that is not taken,
 //   - by a deadlock: no fiber can run, and no timer is set,
-//   - by fibers that still live, or sockets that are still open, at the end (explore_options::leaks_fail),
+//   - by fibers that still wait, or sockets that are still open, at the end (explore_options::leaks_fail). Fibers that
+//     can run then are run to their ends first,
 //   - by more than most_steps steps.
-// Throws schedule_failed for the first failed run. Throws std::invalid_argument for an unknown strategy or replay, or
-// if the schedule to repeat names choices that the run does not have; usage_error if the caller is a fiber.
+// Throws schedule_failed for the first failed run. Throws std::invalid_argument for no schedules, an unknown strategy
+// or replay, or if the schedule to repeat names choices that the run does not have; usage_error if the caller is a
+// fiber.
 //
 // `body` should create all objects that it uses, because the next run begins in the same process. The schedule changes
 // only at operations of this library. It does not control atomic variables, locks of the standard library and other
@@ -128,8 +130,8 @@ exploration find_failure(const explore_options& options, const std::function<voi
 // time. Throws as explore.
 void run_with_virtual_time(const std::function<void()>& body);
 
-// The functions below are for the fibers of a run. Elsewhere expect and fail throw usage_error, and the others have no
-// effect.
+// The functions below are for the fibers of a run. Elsewhere fail, and an expect that does not hold, throw
+// usage_error, and the others have no effect.
 
 // Makes the run fail, with a reason. The run continues to its normal end. The first reason counts.
 void fail(const std::string& reason);

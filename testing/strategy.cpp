@@ -264,7 +264,9 @@ choice_list parse_choices(const std::string& text) {
            (choices.empty() || choices.back().first < *at);
     if (good) choices.emplace_back(*at, *what);
   }
-  if (!good) throw std::invalid_argument("ulexite::testing::explore: no schedule to replay: '" + text + "'");
+  if (!good)
+    throw std::invalid_argument("ulexite::testing::explore: '" + text +
+                                "' is no schedule to replay, as \"list:4=1,9=2\"");
   return choices;
 }
 
@@ -287,7 +289,8 @@ std::unique_ptr<strategy> make_strategy(const explore_options& options) {
       if (*number > 0) return std::make_unique<pct_strategy>(*number);
     }
   }
-  throw std::invalid_argument("ulexite::testing::explore: no strategy: '" + name + "'");
+  throw std::invalid_argument("ulexite::testing::explore: '" + name +
+                              "' is no strategy: mixed, random, pct:DEPTH, round_robin, exhaustive:N or cooperative");
 }
 
 }  // namespace ulexite::testing
