@@ -56,11 +56,11 @@ address address::parse(std::string_view text, std::optional<std::uint16_t> defau
     return bracket ? parse(std::string(text) + ":" + std::to_string(*default_port)) : address(text, *default_port);
   const std::string_view host = text.substr(0, colon);
   if (bracket || (is_v4_like(host) && !host.empty())) return endpoint::parse(text);
+  const std::string_view digits = colon == text.npos ? "" : text.substr(colon + 1);
+  if (digits.starts_with("//")) refuse_address(text, "an address has no scheme and no path");
+  if (digits.find(':') != digits.npos) refuse_address(text, "an IPv6 address must be in brackets");
   check_name(text, host);
-  if (colon == text.npos || colon + 1 == text.size()) refuse_address(text, "the port is missing");
-  const std::string_view digits = text.substr(colon + 1);
-  if (digits.find(':') != digits.npos && digits.find('/') == digits.npos)
-    refuse_address(text, "an IPv6 address must be in brackets");
+  if (digits.empty()) refuse_address(text, "the port is missing");
   const auto port = detail::to_port(digits);
   if (!port) refuse_address(text, "the port \"" + detail::escaped(digits) + "\" is no number from 0 to 65535");
   return address(host, *port);
