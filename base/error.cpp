@@ -14,7 +14,9 @@ class category final : public std::error_category {
       case errc::cancelled: return "the operation was cancelled";
       case errc::deadline_exceeded: return "the deadline was exceeded";
       case errc::channel_closed: return "the channel is closed";
-      case errc::no_runtime: return "no runtime: call this in a fiber, or the runtime's member function of that name";
+      case errc::no_runtime:
+        return "no runtime: call this in a fiber, as inside ulexite::run, or the runtime's member function of that "
+               "name";
       case errc::limit_reached: return "the limit on live fibers is reached";
       case errc::deadlock: return "every fiber waits and nothing can wake one";
     }

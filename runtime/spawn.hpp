@@ -17,7 +17,7 @@ namespace ulexite {
 // How to start a fiber.
 struct fiber_options {
   std::string_view name{};     // copied; appears in reports
-  std::size_t stack_size = 0;  // bytes, rounded up to a power of two; 0: runtime_options::stack_size
+  std::size_t stack_size = 0;  // bytes, rounded up to a power of two from 16 KiB on; 0: runtime_options::stack_size
   std::source_location where = std::source_location::current();  // the place of the spawn, in reports
 };
 
@@ -62,7 +62,7 @@ auto spawn_in(Runtime&& rt, const task_options& options, F&& function, A&&... ar
   return handle_access::handle_of(task);
 }
 
-// Whether a spawn may call T with A..., and T is not fiber_options or a source location.
+// Whether a spawn may call F with copies of A... For a parameter that is a reference pass std::ref(argument).
 template <class F, class... A>
 concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
                     std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>;

@@ -32,8 +32,9 @@ void report_unhandled(const unhandled_handler& handler, const fiber_identity& wh
   }
   // In the handler of the exception, so that std::terminate's own report names its type too.
   const auto report = [&](const char* what) {
-    warn("unhandled exception in fiber #%llu '%s' (spawned at %s): %s", static_cast<unsigned long long>(whose.id), name,
-         place_of(whose.where).c_str(), what);
+    const std::string called = whose.name ? std::string(" '") + name + '\'' : "";
+    warn("unhandled exception in fiber #%llu%s (spawned at %s): %s", static_cast<unsigned long long>(whose.id),
+         called.c_str(), place_of(whose.where).c_str(), what);
     std::terminate();
   };
   try {

@@ -91,7 +91,8 @@ std::size_t worker_limit(std::size_t wanted) {
     char* end = nullptr;
     const unsigned long long value = std::strtoull(given, &end, 10);
     if (*end != '\0' || *given == '-')
-      throw std::invalid_argument(std::string("ULEXITE_THREADS must be a number, not \"") + given + '"');
+      throw std::invalid_argument("ULEXITE_THREADS must be a number from 1 to " + std::to_string(most_processors) +
+                                  ", not \"" + given + '"');
     return checked(value, "ULEXITE_THREADS");
   }
   return processors();

@@ -273,7 +273,8 @@ runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {
     if (runtime_state* const rt = spawn_runtime_of_thread()) return *rt;
-    throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
+    throw std::system_error(make_error_code(errc::no_runtime),
+                            "ulexite: a spawn, or another call that needs a runtime");
   }
   return here->runtime();
 }
