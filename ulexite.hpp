@@ -1,6 +1,7 @@
 #pragma once
 
-// All public headers of Ulexite, except the bridges in <ulexite/interop/...>.
+// All public headers of Ulexite but <ulexite/coroutine.hpp>, <ulexite/testing/...> and the bridges in
+// <ulexite/interop/...>.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/version.hpp>

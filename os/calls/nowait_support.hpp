@@ -16,7 +16,7 @@ class nowait_support {
  public:
   enum answer : std::uint8_t {
     unasked,        // no call was made yet
-    opened,         // nor here, but the library has opened the file, so neither O_DIRECT nor O_DSYNC is among its flags
+    opened,         // nor here, but the library has opened the file, so it has none of O_DIRECT and O_DSYNC
     nowait,         // the file system takes calls that must not wait, by RWF_NOWAIT; or it was not asked yet
     unknown,        // it knows no RWF_NOWAIT; the pool finds out more
     refused,        // each call may wait
