@@ -33,7 +33,7 @@ def other_versions():
                        newer: f'requested version "{newer}"', "COMPONENTS testing": "has no components, but testing"}.items():
         folder = scratch("other_versions")
         (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(asks LANGUAGES CXX)\n"
-                                               f"find_package(ulexite CONFIG REQUIRED {asked})\n")
+                                               f"find_package(ulexite {asked} CONFIG REQUIRED)\n")
         output = configure(folder / "build", f"-DCMAKE_PREFIX_PATH={stage}", of=folder, fails=bool(why))
         if why:
             one_sentence(output, why)

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
+#include <thread>
 
 namespace ulexite::test {
 namespace {
@@ -45,16 +47,18 @@ class error_log {
 
 // The client waits for one that can serve it.
 TEST_P(ServeError, APlainThreadIsRefusedBeforeItAcceptsAClient) {
-  net::tcp_listener listener(net::endpoint::ip("127.0.0.1", 0));
-  auto client = net::tcp_stream::connect(listener.local_endpoint());
-  task_group group;
-  try {
-    listener.serve(group, echo);
-    ADD_FAILURE() << "no error";
-  } catch (const std::system_error& refused) {
-    EXPECT_EQ(refused.code(), errc::no_runtime);
-  }
-  in_runtime([&] {
+  in_runtime([] {
+    net::tcp_listener listener(net::endpoint::ip("127.0.0.1", 0));
+    auto client = net::tcp_stream::connect(listener.local_endpoint());
+    std::thread([&] {
+      task_group none;
+      try {
+        listener.serve(none, echo);
+        ADD_FAILURE() << "no error";
+      } catch (const std::system_error& refused) {
+        EXPECT_EQ(refused.code(), errc::no_runtime);
+      }
+    }).join();
     task_group connections;
     auto serving = spawn([&] { listener.serve(connections, echo); });
     expect_echo(client);
