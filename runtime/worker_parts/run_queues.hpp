@@ -106,6 +106,10 @@ class alignas(cache_line) run_queues {
     returned_ = ring_.pushed() - static_cast<std::int64_t>(spawned);
     dispatched_ = dispatched;
   }
+  // Whether the ring has no room, and the worker has run an eighth as many since mark_filled.
+  [[nodiscard]] bool stays_full(std::uint64_t dispatched) const noexcept {
+    return room() == 0 && 8 * (dispatched - dispatched_) >= ring_.size();
+  }
 
   // Fills the slot. Returns the fiber that was there, or null.
   job* put_into_slot(job& woken) noexcept {
