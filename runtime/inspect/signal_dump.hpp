@@ -13,7 +13,8 @@ namespace ulexite::detail {
 class runtime_state;
 
 // While it exists, the runtime is dumped at the signal. Of several runtimes the first one's signal counts for all.
-// Throws std::system_error if the system refuses a thread or a descriptor.
+// Throws std::system_error if the system refuses a thread or a descriptor, std::invalid_argument for a signal that
+// cannot be handled, or of a fault.
 class signal_dump {
  public:
   signal_dump(runtime_state& rt, int signal);

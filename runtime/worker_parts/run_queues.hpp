@@ -89,7 +89,7 @@ class alignas(cache_line) run_queues {
   }
   // If most of the fibers that ran since mark_filled have come back into the ring, or some and it has no room, moves a
   // share of them to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the
-  // `others`, which wait elsewhere, have turns equally often. The parents in a tree of fibers must not give way, because
+  // `others`, which wait elsewhere, have turns equally often. Parents in a tree of fibers must not give way, because
   // each holds a stack until its children have ended. Returns how many. The worker has spawned and dispatched so many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
                                         intrusive_queue<job>& into) noexcept {
@@ -106,9 +106,11 @@ class alignas(cache_line) run_queues {
     returned_ = ring_.pushed() - static_cast<std::int64_t>(spawned);
     dispatched_ = dispatched;
   }
-  // Whether the ring has no room, and the worker has run an eighth as many since mark_filled.
+  // Ordinary fibers have come from elsewhere. The worker has dispatched so many.
+  void mark_ordinary(std::uint64_t dispatched) noexcept { ordinary_at_ = dispatched; }
+  // Whether the ring has no room, and the worker has run an eighth as many since mark_ordinary.
   [[nodiscard]] bool stays_full(std::uint64_t dispatched) const noexcept {
-    return room() == 0 && 8 * (dispatched - dispatched_) >= ring_.size();
+    return room() == 0 && 8 * (dispatched - ordinary_at_) >= ring_.size();
   }
 
   // Fills the slot. Returns the fiber that was there, or null.
@@ -235,15 +237,16 @@ class alignas(cache_line) run_queues {
 
   // owner only
   const bool alone_;
-  bool only_ring_filled_ = true;  // nothing was pushed to woken_, nor noted in pinned_, since both were empty
-  bool pinned_turn_ = false;      // a pinned fiber is next, if there is one
-  unsigned slot_streak_ = 0;      // dispatches in a row from the slot
-  const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
-  unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
-  ring_turn ring_turn_;           // the last one that began while others than the ring may have been filled
-  std::int64_t returned_ = 0;     // of the ring's pushes up to the last mark_filled, those that were no spawns
-  std::uint64_t dispatched_ = 0;  // its `dispatched`
-  unsigned pins_ = 0;             // how many fibers are pinned to this worker
+  bool only_ring_filled_ = true;   // nothing was pushed to woken_, nor noted in pinned_, since both were empty
+  bool pinned_turn_ = false;       // a pinned fiber is next, if there is one
+  unsigned slot_streak_ = 0;       // dispatches in a row from the slot
+  const job* holder_ = nullptr;    // only compared, because it may have run since, and ended
+  unsigned woken_turn_ = 0;        // counts the turns: woken_ has three of four
+  ring_turn ring_turn_;            // the last one that began while others than the ring may have been filled
+  std::int64_t returned_ = 0;      // of the ring's pushes up to the last mark_filled, those that were no spawns
+  std::uint64_t dispatched_ = 0;   // its `dispatched`
+  std::uint64_t ordinary_at_ = 0;  // that of mark_ordinary
+  unsigned pins_ = 0;              // how many fibers are pinned to this worker
 
   // shared
   run_deque ring_;

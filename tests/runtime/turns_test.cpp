@@ -2,6 +2,7 @@
 
 #include "support/runtime_fixture.hpp"
 
+#include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -87,8 +88,40 @@ TEST(Turns, OfNewFibersComeInThreeRoundsBesideSpawns) {
   EXPECT_LE(turns_before_all_have_begun(beside::spawns), 3 * 1200);
 }
 
-// 950 fibers, each of which starts a successor and ends: the ring never has room for what comes from elsewhere, and
-// none of its fibers comes back. A fiber of a plain thread has its turn all the same.
+// The longest wait of one of `lines` of fibers, each of which starts its successor and ends, in runs of all, beside
+// fibers that sleep again and again. The ring never has room for what comes from elsewhere, and none of its fibers comes
+// back.
+long longest_gap_of_lines(std::size_t lines, int sleepers) {
+  constexpr long most = 300'000;
+  std::vector<long> last(lines, 0);
+  long ran = 0, longest = 0;
+  runtime({.threads = 1}).run([&] {
+    task_group all;
+    for (int i = 0; i < sleepers; ++i)
+      all.spawn([&] {
+        while (ran < most) this_fiber::sleep_for(100us);
+      });
+    const std::function<void(long&)> run_and_replace = [&](long& mine) {
+      longest = std::max(longest, ++ran - mine);
+      mine = ran;
+      if (ran < most) all.spawn([&] { run_and_replace(mine); });
+    };
+    {
+      const no_yield_scope all_at_once;
+      for (long& mine : last) all.spawn([&] { run_and_replace(mine); });
+    }
+    all.wait();
+  });
+  for (const long mine : last) longest = std::max(longest, ran - mine);
+  return longest;
+}
+
+TEST(Turns, OfFibersThatReplaceThemselvesComeBesideAFullRing) {
+  for (const std::size_t lines : {950, 1025, 1100}) EXPECT_LE(longest_gap_of_lines(lines, 0), 100'000) << lines;
+  EXPECT_LE(longest_gap_of_lines(1025, 900), 100'000);
+}
+
+// Its turn comes although none of the 950 in the ring comes back.
 TEST(Turns, OfAPlainThreadsFiberComesBesideFibersThatReplaceThemselves) {
   std::atomic<long> ran = 0, published_at = -1, begun_at = -1;
   runtime in({.threads = 1});
