@@ -57,8 +57,9 @@ address address::parse(std::string_view text, std::optional<std::uint16_t> defau
   const std::string_view host = text.substr(0, colon);
   if (bracket || (is_v4_like(host) && !host.empty())) return endpoint::parse(text);
   const std::string_view digits = colon == text.npos ? "" : text.substr(colon + 1);
-  if (digits.starts_with("//")) refuse_address(text, "an address has no scheme and no path");
-  if (digits.find(':') != digits.npos) refuse_address(text, "an IPv6 address must be in brackets");
+  if (digits.starts_with("//")) refuse_address(text, "an address has no scheme, only a host and a port");
+  if (digits.find(':') != digits.npos && text.find_first_of("/@") == text.npos)
+    refuse_address(text, "an IPv6 address must be in brackets");
   check_name(text, host);
   if (digits.empty()) refuse_address(text, "the port is missing");
   const auto port = detail::to_port(digits);

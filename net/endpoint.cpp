@@ -61,8 +61,8 @@ endpoint make_v4(std::string_view text, std::string_view address, std::uint16_t 
   made.sin_family = AF_INET;
   made.sin_port = htons(port);
   if (!to_binary(AF_INET, address, &made.sin_addr))
-    refuse(text,
-           "\"" + std::string(address) + "\" is no IPv4 address (an endpoint has no names: net::address takes them)");
+    refuse(text, "\"" + std::string(address) + "\" is no IPv4 address" +
+                     (address.find_first_not_of("0123456789.") == address.npos ? "" : " (net::address takes names)"));
   return endpoint::from(reinterpret_cast<const sockaddr*>(&made), sizeof made);
 }
 
