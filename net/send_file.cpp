@@ -24,7 +24,7 @@ namespace {
 
 // A part costs five system calls, and some 0.7 ms of processor time if the socket takes all of it.
 constexpr std::size_t part_size = 2048 * 1024, copied_part_size = 64 * 1024;
-// What one readahead brings into memory on each disk: the kernel may cut more to the disk's own limit.
+// What one readahead brings into memory. Of more the kernel brings only as much as the disk's limit says.
 constexpr std::size_t readahead_size = 128 * 1024;
 
 // Tries to read a byte without a wait: 1 if it is in memory, 0 at the end of the file, or -errno.
@@ -129,7 +129,8 @@ std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t si
       off_t from = at;
       if (detail::network_of(fd)) return send_copy(fd, file, at, part);
       const bool is_full = std::exchange(took_less, false) && !is_writable(fd);
-      if (is_full && last_of(file, at, 2) > at) return ssize_t{-EAGAIN};  // at the file's end sendfile needs no room
+      if (is_full && last_of(file, at, std::min<std::size_t>(part, 2)) > at)
+        return ssize_t{-EAGAIN};  // at the file's end sendfile needs no room
       return detail::write_without_sigpipe([&] { return ::sendfile(fd, file, &from, part); });
     });
     if (done == 0) break;
