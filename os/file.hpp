@@ -119,8 +119,8 @@ class file {
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 
-  // The descriptor, which the object keeps; -1 once closed. Who sets flags by fcntl, such as O_DIRECT, goes on with
-  // adopt(release(), name), because the object may know them already.
+  // The descriptor, which the object keeps; -1 once closed. After a change of its flags by fcntl, as to O_DIRECT,
+  // use adopt(release(), name), because the object may know them already.
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
   // Gives the descriptor to the caller; the file is closed.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }

@@ -195,6 +195,7 @@ bool read_at_most(std::size_t limit, pipe_reader& from, std::string& into, std::
 }  // namespace
 
 process_output output_of(process_options options, std::string_view input, std::size_t limit) {
+  static_cast<void>(detail::this_runtime_state());  // throws before the program begins
   options.out = stdio::pipe;
   if (!input.empty()) options.in = stdio::pipe;
   process program(options);
