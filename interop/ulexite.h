@@ -107,8 +107,9 @@ typedef struct {
 } ulx_hooks;
 
 /* ---------------------------------------------------------------------------------------------------------- runtime */
-/* What follows when all fibers wait, and nothing can wake one. REPORT: a report on stderr; they wait on. FAIL: the report;
- * every fiber is asked to stop, and ulx_runtime_run returns ULX_EDEADLOCK, each later call too. IGNORE: nothing. */
+/* What follows when all fibers wait, and nothing can wake one. REPORT: a report on stderr; they wait on. FAIL: the
+ * report; every fiber is asked to stop, and ulx_runtime_run returns ULX_EDEADLOCK, each later call too. IGNORE: nothing.
+ */
 enum { ULX_DEADLOCK_REPORT = 0, ULX_DEADLOCK_FAIL, ULX_DEADLOCK_IGNORE };
 
 typedef struct {
