@@ -108,7 +108,7 @@ typedef struct {
 
 /* ---------------------------------------------------------------------------------------------------------- runtime */
 /* What follows when all fibers wait, and nothing can wake one. REPORT: a report on stderr; they wait on. FAIL: the
- * report; every fiber is asked to stop, and ulx_runtime_run returns ULX_EDEADLOCK, each later call too. IGNORE: nothing.
+ * report; every fiber is asked to stop, and ulx_runtime_run returns ULX_EDEADLOCK, as each later call. IGNORE: nothing.
  */
 enum { ULX_DEADLOCK_REPORT = 0, ULX_DEADLOCK_FAIL, ULX_DEADLOCK_IGNORE };
 

@@ -88,8 +88,8 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
 // (distribute). So as many are taken as this worker runs until the next maintenance. Otherwise, if more fibers take
 // turns than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay,
 // because their turn is near. But the ring may never have room, and its fibers may never come back, as if each starts a
-// successor and ends. So one runs at once in each eighth of the ring's turn. One at each maintenance would let a tree of
-// a million fibers on 16 workers hold 2.5 times as many stacks.
+// successor and ends. So one runs at once in each eighth of the ring's turn. One at each maintenance would let a tree
+// of a million fibers on 16 workers hold 2.5 times as many stacks.
 job* scheduler::take_share() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;

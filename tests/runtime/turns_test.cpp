@@ -89,8 +89,8 @@ TEST(Turns, OfNewFibersComeInThreeRoundsBesideSpawns) {
 }
 
 // The longest wait of one of `lines` of fibers, each of which starts its successor and ends, in runs of all, beside
-// fibers that sleep again and again. The ring never has room for what comes from elsewhere, and none of its fibers comes
-// back.
+// fibers that sleep again and again. The ring never has room for what comes from elsewhere, and none of its fibers
+// comes back.
 long longest_gap_of_lines(std::size_t lines, int sleepers) {
   constexpr long most = 300'000;
   std::vector<long> last(lines, 0);
