@@ -116,10 +116,10 @@ job* scheduler::take_injected(std::size_t most, std::size_t exchanged, bool one)
 #ifdef ULEXITE_DEBUG_MIGRATE
   // For tests: leaves a fiber that ran here last to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
-    intrusive_queue<job> one, woken_one;
-    runtime_.injected.take(1, 1, 1, one, woken_one);
-    const priority which = one.empty() ? priority::woken : priority::ordinary;
-    job* const only = one.empty() ? woken_one.pop() : one.pop();
+    intrusive_queue<job> new_one, woken_one;
+    runtime_.injected.take(1, 1, 1, new_one, woken_one);
+    const priority which = new_one.empty() ? priority::woken : priority::ordinary;
+    job* const only = new_one.empty() ? woken_one.pop() : new_one.pop();
     if (!only || queues.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
       return only;
     runtime_.inject(*only, which);
