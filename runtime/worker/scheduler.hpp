@@ -215,7 +215,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* next() noexcept;
   job* maintenance() noexcept;
   job* take_share() noexcept;
-  job* take_injected(std::size_t most, std::size_t exchanged = 0, bool one = false) noexcept;
+  job* take_injected(std::size_t most, std::size_t exchanged = 0) noexcept;
   job* take_pinned() noexcept;
   job* search() noexcept;
   job* take_from_others(bool slots_too, std::int64_t now) noexcept;

@@ -87,9 +87,7 @@ job* scheduler::steal_from_stalled(std::int64_t now) noexcept {
 // Maintenance's share of the shared queue. While woken fibers are there, those of later events collect behind them
 // (distribute). So as many are taken as this worker runs until the next maintenance. Otherwise, if more fibers take
 // turns than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay,
-// because their turn is near. But the ring may never have room, and its fibers may never come back, as if each starts a
-// successor and ends. So one runs at once in each eighth of the ring's turn. One at each maintenance would let a tree
-// of a million fibers on 16 workers hold 2.5 times as many stacks.
+// because their turn is near.
 job* scheduler::take_share() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;
@@ -102,15 +100,15 @@ job* scheduler::take_share() noexcept {
   std::size_t most = exchanged > 0 ? exchanged : tuning::maintenance_batch;
   if (runtime_.injected.has_woken())
     most = std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch);
-  return take_injected(most, exchanged, queues.stays_full(counters().dispatches.get()));
+  return take_injected(most, exchanged);
 }
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. Of ordinary
 // fibers it takes as many as have come there from the ring just now, `exchanged`, or as the ring has room for. The
 // first is returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before
 // the others. So if there are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the
-// ring, unless `one` of them has its turn now.
-job* scheduler::take_injected(std::size_t most, std::size_t exchanged, bool one) noexcept {
+// ring.
+job* scheduler::take_injected(std::size_t most, std::size_t exchanged) noexcept {
   const std::size_t length = runtime_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
@@ -129,11 +127,10 @@ job* scheduler::take_injected(std::size_t most, std::size_t exchanged, bool one)
   intrusive_queue<job> taken, woken;
   // Without the limits, ordinary ones would push the ring's oldest out, behind all others here, and woken ones would
   // overflow into the ring, where later ones overtake them.
-  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1),
-                         std::max<std::size_t>({exchanged, queues.room(), one}), queues.room_for_woken(), taken, woken);
+  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), std::max(exchanged, queues.room()),
+                         queues.room_for_woken(), taken, woken);
   if (!taken.empty()) queues.mark_ordinary(counters().dispatches.get());
-  const bool ordinary_first = woken.empty() && !queues.has_woken();
-  job* const first = ordinary_first || (one && !taken.empty()) ? taken.pop() : woken.pop();
+  job* const first = !woken.empty() ? woken.pop() : queues.has_woken() ? nullptr : taken.pop();
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
       if (!queues.push_woken(*other)) push_ring(*other);

@@ -90,15 +90,18 @@ class alignas(cache_line) run_queues {
   // If most of the fibers that ran since mark_filled have come back into the ring, or some and it has no room, moves a
   // share of them to `into`, oldest first, and at most a batch. With this share, the fibers of the ring and the
   // `others`, which wait elsewhere, have turns equally often. Parents in a tree of fibers must not give way, because
-  // each holds a stack until its children have ended. Returns how many. The worker has spawned and dispatched so many.
+  // each holds a stack until its children have ended. But if none comes back, as if each starts a successor and ends,
+  // the ring may never have room. So then it moves one in each eighth of its turn. Returns how many. The worker has
+  // spawned and dispatched so many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, std::uint64_t spawned, std::uint64_t dispatched,
                                         intrusive_queue<job>& into) noexcept {
     const std::int64_t returned = ring_.pushed() - static_cast<std::int64_t>(spawned) - returned_;
     const auto ran = static_cast<std::int64_t>(dispatched - dispatched_);
-    if (returned <= 0 || (room() > 0 && 2 * returned <= ran)) return 0;
+    const bool come_back = returned > 0 && (room() == 0 || 2 * returned > ran);
+    if (!come_back && (room() > 0 || 8 * (dispatched - came_at_) < ring_.size())) return 0;
     const std::size_t all = ring_.size() + others;
-    const std::size_t count =
-        (std::min(static_cast<std::size_t>(returned), tuning::inject_batch) * others + all - 1) / all;
+    const std::size_t most = come_back ? std::min(static_cast<std::size_t>(returned), tuning::inject_batch) : 1;
+    const std::size_t count = (most * others + all - 1) / all;
     return ring_.take_newest(count, [&](job& young) { into.push(young); }) ? count : 0;
   }
   // The worker has brought fibers to the ring from elsewhere. It has spawned and dispatched so many.
@@ -107,11 +110,7 @@ class alignas(cache_line) run_queues {
     dispatched_ = dispatched;
   }
   // Ordinary fibers have come from elsewhere. The worker has dispatched so many.
-  void mark_ordinary(std::uint64_t dispatched) noexcept { ordinary_at_ = dispatched; }
-  // Whether the ring has no room, and the worker has run an eighth as many since mark_ordinary.
-  [[nodiscard]] bool stays_full(std::uint64_t dispatched) const noexcept {
-    return room() == 0 && 8 * (dispatched - ordinary_at_) >= ring_.size();
-  }
+  void mark_ordinary(std::uint64_t dispatched) noexcept { came_at_ = dispatched; }
 
   // Fills the slot. Returns the fiber that was there, or null.
   job* put_into_slot(job& woken) noexcept {
@@ -237,16 +236,16 @@ class alignas(cache_line) run_queues {
 
   // owner only
   const bool alone_;
-  bool only_ring_filled_ = true;   // nothing was pushed to woken_, nor noted in pinned_, since both were empty
-  bool pinned_turn_ = false;       // a pinned fiber is next, if there is one
-  unsigned slot_streak_ = 0;       // dispatches in a row from the slot
-  const job* holder_ = nullptr;    // only compared, because it may have run since, and ended
-  unsigned woken_turn_ = 0;        // counts the turns: woken_ has three of four
-  ring_turn ring_turn_;            // the last one that began while others than the ring may have been filled
-  std::int64_t returned_ = 0;      // of the ring's pushes up to the last mark_filled, those that were no spawns
-  std::uint64_t dispatched_ = 0;   // its `dispatched`
-  std::uint64_t ordinary_at_ = 0;  // that of mark_ordinary
-  unsigned pins_ = 0;              // how many fibers are pinned to this worker
+  bool only_ring_filled_ = true;  // nothing was pushed to woken_, nor noted in pinned_, since both were empty
+  bool pinned_turn_ = false;      // a pinned fiber is next, if there is one
+  unsigned slot_streak_ = 0;      // dispatches in a row from the slot
+  const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
+  unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
+  ring_turn ring_turn_;           // the last one that began while others than the ring may have been filled
+  std::int64_t returned_ = 0;     // of the ring's pushes up to the last mark_filled, those that were no spawns
+  std::uint64_t dispatched_ = 0;  // its `dispatched`
+  std::uint64_t came_at_ = 0;     // that of mark_ordinary
+  unsigned pins_ = 0;             // how many fibers are pinned to this worker
 
   // shared
   run_deque ring_;
