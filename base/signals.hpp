@@ -15,6 +15,11 @@ inline sigset_t block_all_signals() noexcept {
 }
 inline void set_blocked_signals(const sigset_t& blocked) noexcept { ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr); }
 
+// Whether the signal is of a fault, which comes again if a handler returns.
+constexpr bool is_fault(int signal) noexcept {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
+}
+
 // Puts the action from before back, unless the program has replaced our handler since then. Async-signal-safe.
 inline void restore_action(int signal, void (*ours)(int), const struct sigaction& before) noexcept {
   struct sigaction now{};

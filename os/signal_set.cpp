@@ -52,8 +52,7 @@ void check(int number) {
   const std::string which = "a signal_set of " + name_of(number);
   if (number <= 0 || static_cast<std::size_t>(number) >= signal_numbers)
     throw usage_error(which + ": there is no such signal");
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
-    if (number == fault) throw usage_error(which + ": what caused it would only cause it again");
+  if (is_fault(number)) throw usage_error(which + ": what caused it would only cause it again");
 }
 
 }  // namespace

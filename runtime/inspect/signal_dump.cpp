@@ -237,8 +237,7 @@ int signal_dump::wanted(int option) noexcept {
 std::size_t signal_dump::threads() noexcept { return all().threads.load(std::memory_order_relaxed); }  // hint
 
 signal_dump::signal_dump(runtime_state& rt, int signal) : runtime_(rt) {
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
-    if (signal == fault) refuse(signal, "what caused it would only cause it again");
+  if (is_fault(signal)) refuse(signal, "what caused it would only cause it again");
   const std::lock_guard registering(all().registering);
   if (!all().thread.joinable()) start(signal);
   const std::lock_guard lock(all().list);
