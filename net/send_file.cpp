@@ -128,13 +128,11 @@ std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t si
     const std::size_t done = to->send(error, [&](int fd) {
       off_t from = at;
       if (detail::network_of(fd)) return send_copy(fd, file, at, part);
-      const bool is_full = std::exchange(took_less, false) && !is_writable(fd);
-      if (is_full && last_of(file, at, std::min<std::size_t>(part, 2)) > at)
-        return ssize_t{-EAGAIN};  // at the file's end sendfile needs no room
+      if (std::exchange(took_less, false) && !is_writable(fd)) return ssize_t{-EAGAIN};
       return detail::write_without_sigpipe([&] { return ::sendfile(fd, file, &from, part); });
     });
     if (done == 0) break;
-    took_less = done < part;
+    took_less = done < part && last_of(file, at, part) >= at + static_cast<off_t>(done);  // not if the file ends there
     sent += done;
   }
   return sent;
