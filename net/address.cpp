@@ -1,7 +1,7 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/address.hpp>
 #include <ulexite/net/resolve.hpp>
-#include <ulexite/net/socket/port.hpp>
+#include <ulexite/net/socket/numbers.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -12,9 +12,6 @@ namespace {
 [[noreturn]] void refuse_address(std::string_view text, const std::string& why) {
   throw std::invalid_argument("\"" + detail::escaped(text) + "\" is no address: " + why);
 }
-
-// Whether a host is a number in a form that endpoint::parse takes.
-bool is_v4_like(std::string_view host) { return host.find_first_not_of("0123456789.") == host.npos; }
 
 std::string number_of(const endpoint& at) {
   if (at.family() != address_family::ipv4 && at.family() != address_family::ipv6) return "";
@@ -39,7 +36,7 @@ address::address(const endpoint& at) : host_(number_of(at)), port_(at.port()), a
 }
 
 address::address(std::string_view host, std::uint16_t port) : host_(host), port_(port) {
-  if (host.find(':') != host.npos || (is_v4_like(host) && !host.empty())) {
+  if (host.find(':') != host.npos || detail::is_v4_like(host)) {
     at_ = endpoint::ip(host, port);
     host_ = number_of(at_);  // a number has one spelling, however it was written
   } else {
@@ -55,7 +52,7 @@ address address::parse(std::string_view text, std::optional<std::uint16_t> defau
   if (colon == text.npos && default_port)
     return bracket ? parse(std::string(text) + ":" + std::to_string(*default_port)) : address(text, *default_port);
   const std::string_view host = text.substr(0, colon);
-  if (bracket || (is_v4_like(host) && !host.empty())) return endpoint::parse(text);
+  if (bracket || detail::is_v4_like(host)) return endpoint::parse(text);
   const std::string_view digits = colon == text.npos ? "" : text.substr(colon + 1);
   if (digits.starts_with("//")) refuse_address(text, "an address has no scheme, only a host and a port");
   if (digits.find(':') != digits.npos && text.find_first_of("/@") == text.npos)

@@ -1,6 +1,6 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/endpoint.hpp>
-#include <ulexite/net/socket/port.hpp>
+#include <ulexite/net/socket/numbers.hpp>
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -62,7 +62,7 @@ endpoint make_v4(std::string_view text, std::string_view address, std::uint16_t 
   made.sin_port = htons(port);
   if (!to_binary(AF_INET, address, &made.sin_addr))
     refuse(text, "\"" + std::string(address) + "\" is no IPv4 address" +
-                     (address.find_first_not_of("0123456789.") == address.npos ? "" : " (net::address takes names)"));
+                     (detail::is_v4_like(address) ? "" : " (net::address takes names)"));
   return endpoint::from(reinterpret_cast<const sockaddr*>(&made), sizeof made);
 }
 

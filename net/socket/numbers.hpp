@@ -1,5 +1,7 @@
 #pragma once
 
+// The numbers in the texts of addresses.
+
 #include <ulexite/base/standard.hpp>
 
 #include <charconv>
@@ -16,6 +18,11 @@ inline std::optional<std::uint16_t> to_port(std::string_view text) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return port;
+}
+
+// Whether a host is an IPv4 address, or would be one.
+inline bool is_v4_like(std::string_view host) noexcept {
+  return !host.empty() && host.find_first_not_of("0123456789.") == host.npos;
 }
 
 }  // namespace ulexite::detail
