@@ -1,5 +1,6 @@
 #include <ulexite/fiber/stack_slab.hpp>
 #include <ulexite/runtime/stopped_world.hpp>
+#include <ulexite/runtime/task/unhandled.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <string>
@@ -12,7 +13,7 @@ namespace {
 std::string words_for(const detail::late_fiber& late) {
   if (late.id == 0) return "worker " + std::to_string(late.worker);
   const bool named = late.where.known() && late.where.in_source();
-  return "fiber #" + std::to_string(late.id) + (late.name.empty() ? "" : " '" + late.name + "'") +
+  return detail::words_for_fiber(late.id, late.name) +
          (named ? " (spawned at " + std::string(late.where.source().file_name()) + ":" +
                       std::to_string(late.where.source().line()) + ")"
                 : "") +

@@ -273,10 +273,8 @@ scheduler* task::destroy() noexcept {
   if (failure) return;
   mark_needs_cleanup();
   try {
-    const std::string name = name_of(*this, id);
-    throw usage_error("fiber #" + std::to_string(id) + (name.empty() ? "" : " '" + name + "'") +
-                      " ended while it held " + std::to_string(agent().held_locks) +
-                      " lock(s) of mutex or shared_mutex, which stay locked");
+    throw usage_error(words_for_fiber(id, name_of(*this, id)) + " ended while it held " +
+                      std::to_string(agent().held_locks) + " lock(s) of mutex or shared_mutex, which stay locked");
   } catch (...) {
     failure = std::current_exception();
   }

@@ -20,6 +20,12 @@ std::string place_of(spawn_place where) {
 
 }  // namespace
 
+std::string words_for_fiber(std::uint64_t id, std::string_view name) {
+  std::string words = "fiber #" + std::to_string(id);
+  if (!name.empty()) words.append(" '").append(name) += '\'';
+  return words;
+}
+
 // Without a handler it ends as an exception that leaves a std::thread does: by std::terminate, but with the fiber's
 // name and origin on stderr first.
 void report_unhandled(const unhandled_handler& handler, const fiber_identity& whose,
@@ -32,9 +38,8 @@ void report_unhandled(const unhandled_handler& handler, const fiber_identity& wh
   }
   // In the handler of the exception, so that std::terminate's own report names its type too.
   const auto report = [&](const char* what) {
-    const std::string called = whose.name ? std::string(" '") + name + '\'' : "";
-    warn("unhandled exception in fiber #%llu%s (spawned at %s): %s", static_cast<unsigned long long>(whose.id),
-         called.c_str(), place_of(whose.where).c_str(), what);
+    warn("unhandled exception in %s (spawned at %s): %s", words_for_fiber(whose.id, name).c_str(),
+         place_of(whose.where).c_str(), what);
     std::terminate();
   };
   try {
