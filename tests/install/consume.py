@@ -26,17 +26,29 @@ def find_package():
 
 @row("quick")
 def other_versions():
-    """A project that asks for an earlier or a later second number finds no package, nor does one that asks for a component."""
+    """A project that asks for an earlier or a later second number finds no package; one that asks for this one does."""
     major, minor, _ = map(int, version.split("."))
-    newer = f"{major}.{minor + 1}"
-    for asked, why in {f"{major}.{minor}": "", version: "", f"{major}.{minor - 1}": f'requested version "{major}.{minor - 1}"',
-                       newer: f'requested version "{newer}"', "COMPONENTS testing": "has no components, but testing"}.items():
+    for asked in f"{major}.{minor}", version, f"{major}.{minor - 1}", f"{major}.{minor + 1}":
         folder = scratch("other_versions")
         (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(asks LANGUAGES CXX)\n"
                                                f"find_package(ulexite {asked} CONFIG REQUIRED)\n")
-        output = configure(folder / "build", f"-DCMAKE_PREFIX_PATH={stage}", of=folder, fails=bool(why))
-        if why:
-            one_sentence(output, why)
+        refused = not version.startswith(asked)
+        output = configure(folder / "build", f"-DCMAKE_PREFIX_PATH={stage}", of=folder, fails=refused)
+        if refused:
+            one_sentence(output, f'compatible with requested version "{asked}"')
+
+
+@row("quick")
+def no_components():
+    """A project that asks for a component is told that there are none; one for which it is optional finds the package."""
+    for asked in "COMPONENTS", "OPTIONAL_COMPONENTS":
+        folder = scratch("no_components")
+        (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(asks LANGUAGES CXX)\n"
+                                               f"find_package(ulexite CONFIG REQUIRED {asked} testing)\n")
+        refused = asked == "COMPONENTS"
+        output = configure(folder / "build", f"-DCMAKE_PREFIX_PATH={stage}", of=folder, fails=refused)
+        if refused:
+            one_sentence(output, "ulexite has no components, but testing was asked for: link the target, as ulexite::testing")
 
 
 @row("quick")
