@@ -66,25 +66,26 @@ TEST(Address, IsMadeOfHostAndPortOrOfAnEndpoint) {
 }
 
 TEST(Address, RefusesWithTheTextAndTheReason) {
-  for (const auto& [text, reason] :
-       std::initializer_list<std::pair<std::string, std::string>>{{"", "it is empty"},
-                                                                  {"example.org", "the port is missing"},
-                                                                  {"example.org:", "the port is missing"},
-                                                                  {":80", "the host is missing"},
-                                                                  {"example.org:http", "no number from 0 to 65535"},
-                                                                  {"example.org:65536", "no number from 0 to 65535"},
-                                                                  {"example.org:-1", "no number from 0 to 65535"},
-                                                                  {"http://example.org:80", "no scheme"},
-                                                                  {"a/b:80", "no such characters"},
-                                                                  {"a b:80", "no such characters"},
-                                                                  {"*:80", "no such characters"},
-                                                                  {"::1:80", "must be in brackets"},
-                                                                  {"fe80::1:80", "must be in brackets"},
-                                                                  {"[::1:80", "']' is missing"},
-                                                                  {"[::1]80", "must follow the ']'"},
-                                                                  {"1.2.3:80", "no IPv4 address"},
-                                                                  {"unix:", "the path is missing"},
-                                                                  {std::string("a\0b:80", 6), "no such characters"}}) {
+  for (const auto& [text, reason] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"", "it is empty"},
+           {"example.org", "the port is missing"},
+           {"example.org:", "the port is missing"},
+           {":80", "the host is missing"},
+           {"example.org:http", "no number from 0 to 65535"},
+           {"example.org:65536", "no number from 0 to 65535"},
+           {"example.org:-1", "no number from 0 to 65535"},
+           {"http://example.org:80", "no scheme"},
+           {"a/b:80", "no such characters"},
+           {"a b:80", "no such characters"},
+           {"*:80", "no such characters"},
+           {"::1:80", "must be in brackets"},
+           {"fe80::1:80", "must be in brackets"},
+           {"[::1:80", "']' is missing"},
+           {"[::1]80", "must follow the ']'"},
+           {"1.2.3:80", "no IPv4 address"},
+           {"unix:", "the path is missing"},
+           {std::string("a\0b:80", 6), "no such characters"},
+       }) {
     EXPECT_NE(why_refused(text).find(reason), std::string::npos) << text << ": " << why_refused(text);
   }
 }
