@@ -45,7 +45,7 @@ GROUPS = {
 STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'')
 REQUIRES = r"\brequires\s*(?:\((?:[^()]|\([^()]*\))*\)|[\w:]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?(?:\s*(?:&&|\|\|)\s*[\w:]+<[^<>]*>)*)"
 # Members that the standard's concepts need, and that no user calls by name: they need no comment.
-CONVENTIONAL = re.compile(r"(value_type|difference_type|iterator_concept|lowest_layer_type|executor_type|end|operator(\*|->|\+\+|==))$")
+CONVENTIONAL = re.compile(r"(value_type|difference_type|iterator_concept|duration|rep|period|time_point|is_steady|lowest_layer_type|executor_type|end|operator(\*|->|\+\+|==))$")
 LETTERS = re.compile(r"// (?:[A-Z](?:, [A-Z])*|hint|counter|owner-written|published by .*|pairs with .*)$")
 
 
