@@ -162,7 +162,8 @@ def refused_at_link():
     folder = scratch("refused_at_link")
     program = folder / "program.cpp"
     program.write_text("#include <ulexite.hpp>\nint main() {}\n")
-    for flag, words in ("-D_GLIBCXX_DEBUG", "with_GLIBCXX_DEBUG"), ("-fsanitize=address", "with_address_sanitizer"):
+    for flag, words in {"-D_GLIBCXX_DEBUG": "with_GLIBCXX_DEBUG", "-fsanitize=address": "with_address_sanitizer",
+                        "-fsanitize=thread": "with_thread_sanitizer"}.items():
         output = run(compiler, "-std=c++20", flag, program, *pkg_config("--cflags", "--libs"), "-o", folder / "program", fails=True)
         expect(re.search(rf"undefined.*ulexite_is_built_\w*{words}", output), f"the linker does not name {words}: {output}")
 
