@@ -153,6 +153,8 @@ class client {
     const verb method = asked.method();
     if (!asked.body().empty() || method == verb::post || method == verb::put || method == verb::patch)
       asked.content_length(asked.body().size());
+    else
+      asked.content_length(boost::none);  // nor Transfer-Encoding, because no body follows
   }
   static std::string text_of(const http::request& asked) {
     std::string bytes(view(asked.method_string()));
@@ -188,7 +190,7 @@ class client {
   std::unique_ptr<connection> connect(const url& at) const try {
     if (at.secure && !options_.tls)
       throw std::invalid_argument("\"" + at.origin() + "\": this client has no TLS, see client_options::tls");
-    const auto until = steady_clock::now() + options_.connect_time;
+    const auto until = detail::http::end_of(options_.connect_time);
     auto made = std::make_unique<connection>();
     made->buffer.max_size(options_.header_size + reply::block_size);
     made->origin = at.origin();

@@ -90,7 +90,7 @@ class exchange {
   // Asks for such a body, and begins the time for it. The first read does so too.
   void ask_for_body() {
     if (body() != unread) return;
-    body_deadline_ = steady_clock::now() + limits_.body_time;
+    body_deadline_ = detail::http::end_of(limits_.body_time);
     if (body_held_back()) {
       wire_.tcp().writes_expire_after(limits_.write_time);
       wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -152,7 +152,10 @@ class exchange {
     bool is_dated = false;
     for (const auto& each : header) {
       const field name = each.name();
-      if (name == field::connection) (connection += connection.empty() ? "" : ", ") += view(each.value());
+      if (name == field::connection && boost::beast::http::token_list(each.value()).exists("close"))
+        keep_alive_ = false;
+      else if (name == field::connection)
+        (connection += connection.empty() ? "" : ", ") += view(each.value());
       is_dated = is_dated || name == field::date;
       if (name != field::connection && name != field::content_length && name != field::transfer_encoding)
         append_field(pending_, view(each.name_string()), view(each.value()));
@@ -275,7 +278,7 @@ class exchange {
     const status code = boost::beast::http::int_to_status(number);
     bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
     left_ = code == status::no_content ? std::nullopt : size;
-    chunked_ = !left_ && !bodyless_ && asked_.version() >= 11;
+    chunked_ = !left_ && !bodyless_ && asked_.version() >= 11 && !is_old;
     if (!left_ && !bodyless_ && !chunked_) keep_alive_ = false;
     const bool fits = !bodyless_ && left_ && *left_ <= small;
     pending_.reserve(512 + (fits ? *left_ : 0));
@@ -313,7 +316,7 @@ class exchange {
       const auto left = std::chrono::duration<double>(limits_.write_time) + at_least_rate - spent_;
       if (left < time) time = std::chrono::duration_cast<std::chrono::nanoseconds>(left);
     }
-    wire_.tcp().writes_expire_at(begun + time);
+    wire_.tcp().writes_expire_after(time);
     bytes_ += send();
     spent_ += steady_clock::now() - begun;
   }

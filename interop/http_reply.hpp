@@ -97,9 +97,10 @@ class reply {
   std::unique_ptr<char[]> block_;
   bool of_head_;
   std::uint32_t header_size_;
-  bool closed_unanswered_ = false;  // before a byte of the answer
-  bool reusable_ = false;           // the connection, after the answer
-  bool done_ = false;               // all is read, or the connection has failed
+  boost::system::error_code failure_;  // of a read; later ones fail too
+  bool closed_unanswered_ = false;     // before a byte of the answer
+  bool reusable_ = false;              // the connection, after the answer
+  bool done_ = false;                  // all is read, or the connection has failed
 };
 
 inline bool reply::send(std::string_view bytes) {
@@ -132,14 +133,14 @@ inline bool reply::end() {
 }
 
 inline std::string_view reply::read_some() {
-  if (!done_ && !parser_) read_header();
+  if (failure_ || !parser_) read_header();
   if (done_) return {};
   if (!block_) block_.reset(new char[block_size]);
   return {block_.get(), read_into(block_.get(), block_size)};
 }
 
 inline std::string reply::read_all(std::uint64_t most) {
-  if (!done_ && !parser_) read_header();
+  if (failure_ || !parser_) read_header();
   const std::uint64_t expected = !done_ ? parser_->content_length().value_or(0) : 0;
   std::string body;
   const auto limit = boost::beast::http::make_error_code(boost::beast::http::error::body_limit);
@@ -153,6 +154,7 @@ inline std::string reply::read_all(std::uint64_t most) {
 }
 
 inline void reply::read_header() {
+  if (failure_) fail(failure_, "reading the answer");
   connection_->buffer.reserve(4096);  // for the header, see make_room_for_body
   for (bool first = true;; first = false) {
     parser_ = std::make_unique<parser>();
@@ -178,7 +180,7 @@ inline void reply::read_header() {
 
 // Bytes behind the answer belong to no request, and would pass for the next answer.
 inline void reply::end_whole_answer() {
-  end_answer(parser_->keep_alive() && connection_->buffer.size() == 0 &&
+  end_answer(parser_->keep_alive() && connection_->buffer.size() == 0 && !connection_->stream->has_input() &&
              header_.result() != status::switching_protocols);
 }
 
@@ -196,6 +198,7 @@ inline std::size_t reply::read_into(char* data, std::size_t size) {
 }
 
 inline void reply::fail(const boost::system::error_code& error, const char* what) {
+  failure_ = error;
   if (!done_) end_answer(false);
   this_fiber::check();  // Beast reports a cancellation as one of its errors
   throw std::system_error(error, what);

@@ -117,9 +117,9 @@ class connection {
     }
     try {
       wire_ = options_.wire(tcp_, std::string());
-    } catch (const std::system_error& error) {  // the client's affair
+    } catch (const std::system_error& error) {
       this_fiber::check();
-      throw std::system_error(std::make_error_code(std::errc::connection_aborted), error.what());
+      throw peer_failed(error.what());
     }
   }
 
@@ -153,7 +153,8 @@ class connection {
     try {
       answer_one(now);
     } catch (...) {
-      if (now.code() != 0 && !now.ended()) tcp_.abort();  // what was sent must not look like a whole answer
+      // What was sent must not look like a whole answer, or like the end of what an upgrade began.
+      if ((now.code() != 0) != now.ended()) tcp_.abort();
       throw;
     }
     return now.ended() && now.keep_alive() && now.is_whole();
@@ -173,17 +174,15 @@ class connection {
       this_fiber::check();  // else it was a deadline of the handler's own
       report(now);
       refuse(now, status::service_unavailable, "the answer took too long");
-    } catch (const std::system_error& error) {
-      if (error.code() == std::errc::connection_aborted) throw;
-      report(now);
-      refuse(now, status::internal_server_error, "the server has failed");
+    } catch (const peer_failed&) {
+      throw;
     } catch (...) {
       report(now);
       refuse(now, status::internal_server_error, "the server has failed");
     }
   }
   void refuse(exchange& now, status code, const std::string& why) {
-    if (now.code() != 0) throw std::system_error(std::make_error_code(std::errc::connection_aborted), why);
+    if (now.code() != 0 || now.ended()) throw peer_failed(why);
     if (!now.is_whole()) now.make_last();
     now.send_unread(options_.refuse ? options_.refuse(code, why) : line_of(code, why));
   }

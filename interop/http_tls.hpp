@@ -35,6 +35,7 @@ class tls_wire final : public wire {
     if (!failure && got == 0) error = boost::asio::error::eof;
     return got;
   }
+  [[nodiscard]] bool has_input() override { return stream_->is_readable(); }
   void write(std::string_view bytes, boost::system::error_code& error) override {
     std::error_code failure;
     stream_->write(bytes, failure);

@@ -21,6 +21,22 @@
 #include <string_view>
 #include <system_error>
 
+namespace ulexite::detail::http {
+
+// The client's affair. The failure of another connection, which a handler uses, may have the same code.
+class peer_failed : public std::system_error {
+ public:
+  explicit peer_failed(const std::string& why)
+      : std::system_error(std::make_error_code(std::errc::connection_aborted), why) {}
+};
+
+// The end of a limit that begins now. The largest durations have none.
+inline steady_clock::time_point end_of(std::chrono::nanoseconds limit) noexcept {
+  return steady_clock::time_point(steady_clock::duration(relative_timeout(limit).deadline()));
+}
+
+}  // namespace ulexite::detail::http
+
 namespace ulexite::http {
 
 // A synchronous stream of Boost.Asio, so Beast's http and websocket work on it in a fiber. The code above it is
@@ -45,6 +61,8 @@ class wire {
 
   // Reads at least one byte; 0 with an error only, eof at the end.
   virtual std::size_t read(void* into, std::size_t size, boost::system::error_code& error) = 0;
+  // Whether this object holds bytes that the next read returns. For the reader.
+  [[nodiscard]] virtual bool has_input() { return false; }
   // Writes all.
   virtual void write(std::string_view bytes, boost::system::error_code& error) = 0;
   // Writes all. Throws as fail does.
@@ -99,7 +117,7 @@ class wire {
   // Throws operation_cancelled if that is why, else a std::system_error of connection_aborted: the peer's affair.
   [[noreturn]] static void fail(const boost::system::error_code& error) {
     this_fiber::check();
-    throw std::system_error(std::make_error_code(std::errc::connection_aborted), error.message());
+    throw detail::http::peer_failed(error.message());
   }
 
  protected:

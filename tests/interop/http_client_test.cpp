@@ -65,45 +65,6 @@ class odd_server {
 
 const std::string two_bytes = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-TEST(HttpUrl, IsSplit) {
-  const http::url at = http::url::parse("HTTPS://example.org:8443/a/b?c=d#e");
-  EXPECT_TRUE(at.secure);
-  EXPECT_EQ(at.host + '|' + at.authority + '|' + at.target, "example.org|example.org:8443|/a/b?c=d");
-  EXPECT_EQ(at.port, 8443);
-  EXPECT_EQ(http::url::parse("http://x").target, "/");
-  EXPECT_EQ(http::url::parse("http://x?q").target, "/?q");
-  EXPECT_EQ(http::url::parse("http://x").port, 80);
-  EXPECT_EQ(http::url::parse("https://x:").port, 443);
-  EXPECT_EQ(http::url::parse("http://[::1]:80/").host, "::1");
-  EXPECT_EQ(http::url::parse("http://[::1]").port, 80);
-  for (const char* wrong :
-       {"", "x", "ftp://x/", "http://", "http:///x", "http://a@b/", "http://x:0/", "http://x:65536/", "http://x:1x/",
-        "http://[::1", "http://a b/", "http://x/a b", "http://x/\r\nX: y", "http://x/\xc3\xbc", "http://::1/"})
-    EXPECT_THROW((void)http::url::parse(wrong), std::invalid_argument) << wrong;
-  try {
-    (void)http::url::parse("http://x:99999/");
-  } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "\"http://x:99999/\" is no address of HTTP: its port is none");
-  }
-}
-
-TEST(HttpUrl, ResolvesReferences) {
-  const http::url at = http::url::parse("http://x:81/a/b/c?d");
-  const auto to = [&](std::string_view reference) {
-    const http::url made = at.resolve(reference);
-    return made.origin() + made.target;
-  };
-  EXPECT_EQ(to("https://y/z"), "https://y/z");
-  EXPECT_EQ(to("//y:1/z"), "http://y:1/z");
-  EXPECT_EQ(to("/z?e#f"), "http://x:81/z?e");
-  EXPECT_EQ(to("z"), "http://x:81/a/b/z");
-  EXPECT_EQ(to("../z"), "http://x:81/a/z");
-  EXPECT_EQ(to("../../../z/."), "http://x:81/z/");
-  EXPECT_EQ(to("?e"), "http://x:81/a/b/c?e");
-  EXPECT_EQ(to("#f"), "http://x:81/a/b/c?d");
-  EXPECT_EQ(to("./z:1"), "http://x:81/a/b/z:1");
-}
-
 TEST_P(HttpClient, KeepsConnections) {
   in_runtime([] {
     std::atomic<int> requests{0};
@@ -349,6 +310,52 @@ TEST_P(HttpClient, HearsDeadlinesAndRequestsToStop) {
       return std::string();
     });
     EXPECT_THROW((void)timeout(20ms, [&] { return client.get(stops.url()); }), deadline_exceeded);
+  });
+}
+
+// The end of what has come is not the end of the answer.
+TEST_P(HttpClient, FailsAgainAfterAFailure) {
+  in_runtime([] {
+    odd_server stops([](auto& tcp, int number, int) {
+      if (number == 1) tcp.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+      this_fiber::sleep_for(bound);
+      return std::string();
+    });
+    http::client client;
+    http::reply begun = client.open(stops.url(), http::request(verb::get));
+    EXPECT_EQ(begun.read_some(), "half");
+    EXPECT_FALSE(try_for(20ms, [&] { return begun.read_some(); }));
+    for (int i = 0; i < 2; ++i) EXPECT_THROW((void)begun.read_some(), std::system_error);
+    EXPECT_THROW((void)begun.read_all(100), std::system_error);
+    http::reply silent = client.begin(http::url::parse(stops.url()), http::request(verb::post), 0);
+    EXPECT_TRUE(silent.end());
+    EXPECT_FALSE(try_for(20ms, [&] { return silent.read_header(), true; }));
+    EXPECT_THROW(silent.read_header(), std::system_error);
+    EXPECT_THROW((void)silent.read_some(), std::system_error);
+  });
+}
+
+// A gateway passes on what a client has asked, with the framing of a body that has been read, or that was dropped.
+TEST_P(HttpClient, AnnouncesNoBodyWithoutOne) {
+  in_runtime([] {
+    http_home home([](const http::request& asked) {
+      if (asked.path() == "/moved") {
+        http::response made(302U, "");
+        made.set(http::field::location, "/");
+        return made;
+      }
+      return http::response(200U, std::to_string(asked.count(http::field::transfer_encoding)) + " " +
+                                      std::to_string(asked.count(http::field::content_length)));
+    });
+    http::client client({.redirects = 1});
+    http::request asked(verb::get);
+    asked.chunked(true);
+    EXPECT_EQ(client.send(home.url(), asked).body(), "0 0");
+    asked.content_length(7);
+    EXPECT_EQ(client.send(home.url(), asked).body(), "0 0");
+    http::request moved(verb::post, "/", "body");
+    moved.chunked(true);
+    EXPECT_EQ(client.send(home.url("/moved"), moved).body(), "0 0");
   });
 }
 

@@ -83,6 +83,9 @@ class raw_client {
   std::string read_;
 };
 
+// The last request of a connection.
+inline const std::string last = "GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
 inline std::string ask_raw(const net::endpoint& to, std::string_view text) {
   raw_client client(to);
   client.send(text);

@@ -127,6 +127,30 @@ TEST_P(HttpServerEnd, HandsAConnectionOver) {
   });
 }
 
+TEST_P(HttpServerEnd, SendsNoAnswerBehindAnUpgrade) {
+  in_runtime([] {
+    std::atomic<int> reported = 0;
+    http_home home(
+        [](http::exchange& now) {
+          now.upgrade().write("of another protocol\n");
+          if (now.request().path() == "/late") timeout(1ms, [] { this_fiber::sleep_for(bound); });
+          throw std::runtime_error("out of luck");
+        },
+        {.on_error = [&](const http::exchange&, const std::exception_ptr&) { ++reported; }});
+    for (const char* path : {"/thrown", "/late"}) {
+      raw_client client(home.at());
+      client.send("GET " + std::string(path) + " HTTP/1.1\r\nHost: x\r\nUpgrade: other\r\n\r\n");
+      EXPECT_EQ(client.up_to("\n"), "of another protocol\n");
+      std::error_code error;
+      char more;
+      EXPECT_EQ(client.tcp().read_some(&more, 1, error), 0U) << more;
+      EXPECT_EQ(error, std::errc::connection_reset);
+    }
+    home.stop();
+    EXPECT_EQ(reported, 2);
+  });
+}
+
 TEST_P(HttpServerEnd, ServesManyAtATime) {
   in_runtime([] {
     http_home home(hello);

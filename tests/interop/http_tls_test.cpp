@@ -83,6 +83,33 @@ TEST_P(HttpTls, ReadsWhatHasArrivedBeforeItIdles) {
   });
 }
 
+// Bytes that nobody has asked for are no answer, also if TLS has read them with the answer before.
+TEST_P(HttpTls, DoesNotUseAConnectionWithUnreadBytes) {
+  in_runtime([] {
+    const tls_context context = serving();
+    net::tcp_listener listener(loopback());
+    task_group connections;
+    auto server = spawn([&] {
+      listener.serve(connections, [&](net::tcp_stream& tcp) {
+        tls_stream<net::tcp_stream> secure(tcp, context);
+        char data[1000];
+        while (secure.read_some(data, sizeof data) > 0) {
+          const int on = 1, off = 0;
+          ::setsockopt(tcp.native_handle(), IPPROTO_TCP, TCP_CORK, &on, sizeof on);
+          secure.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+          secure.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+          ::setsockopt(tcp.native_handle(), IPPROTO_TCP, TCP_CORK, &off, sizeof off);
+        }
+      });
+    });
+    http::client client({.tls = http::over_tls(trusting())});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.get("https://" + listener.local_endpoint().str()).body(), "hi");
+    client.close_idle();
+    listener.close();
+    server.get();
+  });
+}
+
 // A body up to the end of the connection that an attacker cuts is no whole body.
 TEST_P(HttpTls, NoticesACut) {
   in_runtime([] {
