@@ -30,10 +30,16 @@ void await_reaction(Event& reaction, Context& call) {
 // An operation of a stream, one at a time.
 class operation {
  public:
-  // Calls start(), and waits until the reaction has called end(). Returns its result.
+  // Calls start(), and waits until the reaction has called end(). Returns its result. If the fiber was cancelled
+  // before, it only cancels the call, without which both sides might wait for the other.
   template <class Context, class Start>
   bool run(Context& call, Start&& start) {
-    this_fiber::check();
+    try {
+      this_fiber::check();
+    } catch (const operation_cancelled&) {
+      on_thread_stack([&] { call.TryCancel(); });
+      throw;
+    }
     on_thread_stack(std::forward<Start>(start));
     await_reaction(ended_, call);
     return ok_;

@@ -128,6 +128,24 @@ TEST_P(GrpcEnds, AStoppedFiberLeavesAStream) {
   });
 }
 
+// Otherwise the handler would wait for a note, and the client for the handler.
+TEST_P(GrpcEnds, AnEndOfTheWritesThatComesTooLateCancelsTheCall) {
+  run([&] {
+    grpc::ClientContext context;
+    Note sum;
+    rpc::client_writer<Note> out(context, [&](auto* reactor) { here.stub->async()->Add(&context, &sum, reactor); });
+    EXPECT_TRUE(out.write(note("x")));
+    EXPECT_FALSE(try_for(5ms, [&] {
+      for (const auto begun = steady_clock::now(); steady_clock::now() < begun + 10ms;) {
+      }
+      out.writes_done();
+      return true;
+    }));
+    EXPECT_EQ(out.finish().error_code(), StatusCode::CANCELLED);
+    here.await_ended();
+  });
+}
+
 TEST_P(GrpcEnds, AnEndWaitsForWhatIsUnderWay) {
   run([&] {
     auto caller = spawn([&] { return here.say("wait"); });
