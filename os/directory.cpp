@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace ulexite::os {
 namespace fs = std::filesystem;
@@ -57,6 +58,7 @@ int directory::open_without_links(const std::string& below, int flags, unsigned 
   for (auto step = asked.begin(); step != asked.end();) {
     const fs::path next = so_far / *step++;
     std::error_code error;
+    if ((flags & O_EXCL) != 0 && step == asked.end() && fs::is_symlink(next, error)) return -EEXIST;
     so_far = fs::canonical(next, error);
     if ((flags & O_CREAT) != 0 && step == asked.end() && error == std::errc::no_such_file_or_directory)
       so_far = next;  // to be created
@@ -69,7 +71,10 @@ int directory::open_without_links(const std::string& below, int flags, unsigned 
   for (auto step = real.begin();;) {
     const int from = at.is_open() ? at.native_handle() : root_.native_handle();
     const fs::path name = *step++;
-    if (step == real.end()) return open_step(from, name, flags, permissions);
+    if (step == real.end()) {  // a link that leads to nothing may lead outside
+      const int fd = open_step(from, name, flags, permissions);
+      return fd == -ELOOP && kernels != -ELOOP ? -ENOENT : fd;
+    }
     const int fd = open_step(from, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return fd;
     at = file::adopt(fd, {});
@@ -91,6 +96,7 @@ file directory::open(const std::string& below, open_mode mode, fs::perms permiss
   error = detail::stop_cause(detail::this_agent());
   if (error) return {};
   const bool is_none = detail::has_nul(below);
+  std::string name = path_.native() + '/' + below;  // before there is a descriptor that an exception would lose
   int fd = is_none ? -EINVAL : -EAGAIN;
   if (!is_none && mode == open_mode::read) fd = try_open(below, flags);
   if (fd >= 0 || fd == -ENOENT || is_none) {
@@ -99,10 +105,11 @@ file directory::open(const std::string& below, open_mode mode, fs::perms permiss
   } else {
     fd = on_pool(error, [&] {
       const int opened = open_beneath(native_handle(), below, flags, allowed, 0);
-      return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed, opened);
+      if (opened >= 0 || opened == -ENOENT || opened == -EEXIST) return opened;
+      return open_without_links(below, flags, allowed, opened);
     });
   }
-  return error ? file() : file::opened(fd, path_.native() + '/' + below);
+  return error ? file() : file::opened(fd, std::move(name));
 }
 
 file directory::open(const std::string& below, open_mode mode, fs::perms permissions) const {

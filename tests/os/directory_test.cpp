@@ -92,6 +92,23 @@ TEST_P(Directory, MakesFilesInside) {
   });
 }
 
+// A link that leads out tells nothing of what is there, also when a file is to be made; and `exclusive` refuses any link.
+TEST_P(Directory, MakesNothingThroughALinkThatLeadsOut) {
+  in_runtime([&] {
+    fs::create_symlink("../none", scratch_ / "site/dangling_out");
+    fs::create_symlink(scratch_ / "none", scratch_ / "site/absolute_dangling_out");
+    const directory site(scratch_ / "site");
+    for (const char* const path : {"out", "absolute_out", "dangling_out", "absolute_dangling_out"}) {
+      std::error_code error;
+      (void)site.open(path, write | create, fs::perms::owner_all, error);
+      EXPECT_EQ(error, std::errc::no_such_file_or_directory) << path << ": " << error.message();
+      (void)site.open(path, write | create | exclusive, fs::perms::owner_all, error);
+      EXPECT_EQ(error, std::errc::file_exists) << path << ": " << error.message();
+    }
+    EXPECT_FALSE(fs::exists(scratch_ / "none"));
+  });
+}
+
 // Otherwise the steps that are outside would tell what exists there.
 TEST_P(Directory, FindsNothingByAPathThatLeavesAndReturns) {
   in_runtime([&] {
