@@ -38,7 +38,11 @@ bool is_the_clients_affair(const std::error_code& error) noexcept {
 }
 
 void report_on_stderr(const net::endpoint& peer, const std::exception_ptr& failure) noexcept {
-  const std::string from = peer.str();
+  std::string from = "a peer";
+  try {
+    from = peer.str();
+  } catch (const std::bad_alloc&) {
+  }
   try {
     std::rethrow_exception(failure);
   } catch (const std::system_error& error) {

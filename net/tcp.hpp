@@ -260,7 +260,8 @@ class tcp_listener {
   //
   // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But for a
   //   handler that takes (tcp_stream&, std::stop_token), the token reports the close, and its reads continue. A handler
-  //   that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
+  //   that forwards or stores data should take the token: otherwise it cannot see that the stream was cut. One that
+  //   moves the stream out must take it, because the other handlers' streams are ended where they are;
   // - after drain_time the group is asked to stop, and serve still waits for it. So give serve its own group.
   //
   // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,

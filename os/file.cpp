@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <new>
 
 namespace ulexite::detail {
 
@@ -211,7 +212,10 @@ void file::close(std::error_code& error) {
     return 0;
   };
   if (writes_.known() == nowait_support::rarely_blocks) detail::brief_call(close);
-  if (!closed && !detail::this_agent().waits_forbidden) on_pool(error, close);
+  try {
+    if (!closed && !detail::this_agent().waits_forbidden) on_pool(error, close);
+  } catch (const std::bad_alloc&) {  // the pool has no thread, and gets none
+  }
   if (!closed) close();
   error.assign(result == -EINTR ? 0 : -result, std::system_category());
 }

@@ -50,7 +50,11 @@ std::string to_string(exit_status status) {
 // reaped only by the destructor, because its number is the group's: an empty group's number may become another group's.
 class process::child {
  public:
-  child(pid_t number, bool with_group) noexcept : pid(number), own_group_(with_group), pidfd_(open_pidfd(number)) {}
+  // Starts it, when there is room for what is kept of it.
+  child(const process_options& options, detail::started_process& started)
+      : pid((started = blocking([&] { return detail::start_process(options); })).pid),
+        own_group_(options.own_group),
+        pidfd_(open_pidfd(pid)) {}
   child(const child&) = delete;
   child& operator=(const child&) = delete;
   ~child() {
@@ -159,8 +163,8 @@ class process::child {
 
 process::process(const process_options& options) {
   if (options.arguments.empty()) throw usage_error("a process without arguments: the first names the program");
-  detail::started_process started = blocking([&] { return detail::start_process(options); });
-  child_ = std::make_unique<child>(started.pid, options.own_group);
+  detail::started_process started;
+  child_ = std::make_unique<child>(options, started);
   in_ = std::move(started.in);
   out_ = std::move(started.out);
   err_ = std::move(started.err);
