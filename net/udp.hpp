@@ -63,9 +63,9 @@ class udp_socket : public socket_base {
   void send(std::string_view text) { send(text.data(), text.size()); }
 
   // Receives one datagram and its sender. The sender is no endpoint for a Unix socket without a name, or on an error
-  // but message_size. Waits while there is no datagram. Returns the size, which may be 0. If the datagram is longer than
-  // `size`, the error is message_size. The buffer then has its first bytes, the error_code form returns their number,
-  // and the rest is lost.
+  // but message_size. Waits while there is no datagram. Returns the size, which may be 0. If the datagram is longer
+  // than `size`, the error is message_size. The buffer then has its first bytes, the error_code form returns their
+  // number, and the rest is lost.
   std::size_t receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error);
   std::size_t receive_from(void* data, std::size_t size, endpoint& from);
 

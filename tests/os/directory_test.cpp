@@ -92,7 +92,7 @@ TEST_P(Directory, MakesFilesInside) {
   });
 }
 
-// A link that leads out tells nothing of what is there, also when a file is to be made; and `exclusive` refuses any link.
+// A link that leads out tells nothing of what is there, also to who makes a file. `exclusive` refuses any link.
 TEST_P(Directory, MakesNothingThroughALinkThatLeadsOut) {
   in_runtime([&] {
     fs::create_symlink("../none", scratch_ / "site/dangling_out");
