@@ -67,9 +67,9 @@ class client {
     if (!type.empty()) asked.set(field::content_type, boost::beast::string_view(type.data(), type.size()));
     return send(address, std::move(asked));
   }
-  // Sends a request with its method, fields and body. Target, Host, Content-Length and User-Agent are filled in. A
-  // redirect leads to the answer of its Location, if client_options allow it: 303 and a POST's 301 and 302 by GET
-  // without the body, and Authorization and Cookie go to the same origin only.
+  // Sends a request with its method, fields and body. Target, Host, Content-Length and User-Agent are filled in, and
+  // there is no Transfer-Encoding. A redirect leads to the answer of its Location, if client_options allow it: 303 and
+  // a POST's 301 and 302 by GET without the body, and Authorization and Cookie go to the same origin only.
   response send(std::string_view address, http::request asked) {
     url at = url::parse(address);
     for (unsigned redirects = 0;; ++redirects) {
@@ -150,11 +150,12 @@ class client {
     if (asked.count(field::host) == 0) asked.set(field::host, at.authority);
     if (!options_.user_agent.empty() && asked.count(field::user_agent) == 0)
       asked.set(field::user_agent, options_.user_agent);
+    asked.erase(field::transfer_encoding);
     const verb method = asked.method();
     if (!asked.body().empty() || method == verb::post || method == verb::put || method == verb::patch)
       asked.content_length(asked.body().size());
     else
-      asked.content_length(boost::none);  // nor Transfer-Encoding, because no body follows
+      asked.content_length(boost::none);
   }
   static std::string text_of(const http::request& asked) {
     std::string bytes(view(asked.method_string()));
@@ -245,7 +246,6 @@ class client {
       asked.body().clear();
       asked.erase(field::content_type);
     }
-    asked.erase(field::content_length);
     asked.erase(field::host);
     if (to.origin() != at.origin())
       for (const field secret : {field::authorization, field::cookie, field::proxy_authorization}) asked.erase(secret);

@@ -143,8 +143,8 @@ class exchange {
   }
 
   // Begins an answer with parts of a body. With a Content-Length, which is `size` if that is given, they must have that
-  // size; without, they go in chunks, and to HTTP/1.0 up to the end of the connection. The header leaves with the first
-  // part, or by flush().
+  // size; without, they go in chunks, and to HTTP/1.0, or with that version(), up to the end of the connection. The
+  // header leaves with the first part, or by flush(). A header with "Connection: close" makes this the last request.
   void begin(const boost::beast::http::response_header<>& header, std::optional<std::uint64_t> size = {}) {
     const bool is_old = header.version() < 11;
     open_header(header.result_int(), view(header.reason()), is_old, size ? size : detail::http::length_of(header));
@@ -219,7 +219,8 @@ class exchange {
 
   // Takes the connection out of HTTP: the caller answers by itself, such as by Beast's websocket::stream<http::wire&>
   // and accept(request()), and the connection ends with the handler. Its limits of time are off, and a stop of the
-  // server does not end its reads: see closing(). Throws a refusal if bytes came before the answer.
+  // server does not end its reads: see closing(). An exception of the handler resets it, but for one of the connection.
+  // Throws a refusal if bytes came before the answer.
   [[nodiscard]] wire& upgrade() {
     keep_alive_ = false;
     if (!is_whole() || buffer_.size() > 0)

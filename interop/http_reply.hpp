@@ -31,8 +31,8 @@ class not_connected : public std::system_error {
 
 // An answer whose body is read in parts. For one fiber; another may write the request's body meanwhile. The client must
 // outlive it. Its destructor closes the connection, unless all was read. Functions that wait are cancellation points.
-// Those that read throw std::system_error with an error of Beast, of the connection or of TLS. Then no other request
-// gets the connection, and it is closed once the request has ended too.
+// Those that read throw std::system_error with an error of Beast, of the connection or of TLS. Then later ones fail
+// too, no other request gets the connection, and it is closed once the request has ended too.
 class reply {
  public:
   reply(reply&&) noexcept = default;

@@ -70,8 +70,7 @@ class connection {
       if (!here.begins_request()) {  // else it has arrived with the last one
         if (here.buffer_.capacity() >= exchange::block_size) here.buffer_.shrink_to_fit();  // a body has made it large
         const std::stop_callback end_read(closing, [&]() noexcept { ended = here.end_idle_read(); });
-        const steady_clock::time_point until(
-            std::chrono::nanoseconds(relative_timeout(options.limits.idle_time).deadline()));
+        const steady_clock::time_point until = end_of(options.limits.idle_time);
         tcp.expires_at(until);
         bool idles = false;  // then the last read has left nothing in TLS either
         do {
@@ -153,8 +152,7 @@ class connection {
     try {
       answer_one(now);
     } catch (...) {
-      // What was sent must not look like a whole answer, or like the end of what an upgrade began.
-      if ((now.code() != 0) != now.ended()) tcp_.abort();
+      if (now.code() != 0 && !now.ended()) tcp_.abort();  // what was sent must not look like a whole answer
       throw;
     }
     return now.ended() && now.keep_alive() && now.is_whole();
@@ -182,6 +180,7 @@ class connection {
     }
   }
   void refuse(exchange& now, status code, const std::string& why) {
+    if (now.code() == 0 && now.ended()) tcp_.abort();  // upgraded: nor like the end of what the handler began
     if (now.code() != 0 || now.ended()) throw peer_failed(why);
     if (!now.is_whole()) now.make_last();
     now.send_unread(options_.refuse ? options_.refuse(code, why) : line_of(code, why));

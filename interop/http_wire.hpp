@@ -23,7 +23,8 @@
 
 namespace ulexite::detail::http {
 
-// The client's affair. The failure of another connection, which a handler uses, may have the same code.
+// The end of a server's connection, which is reported already or is the client's affair. The failure of another
+// connection, which a handler uses, may have the same code.
 class peer_failed : public std::system_error {
  public:
   explicit peer_failed(const std::string& why)
@@ -61,7 +62,7 @@ class wire {
 
   // Reads at least one byte; 0 with an error only, eof at the end.
   virtual std::size_t read(void* into, std::size_t size, boost::system::error_code& error) = 0;
-  // Whether this object holds bytes that the next read returns. For the reader.
+  // Whether the next read needs nothing of the connection below. For the reader.
   [[nodiscard]] virtual bool has_input() { return false; }
   // Writes all.
   virtual void write(std::string_view bytes, boost::system::error_code& error) = 0;

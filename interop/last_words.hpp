@@ -21,7 +21,7 @@ namespace ulexite {
 // because Linux answers later bytes with a reset then, and drops what it has not sent. Sets the stream's expiry. Errors
 // are not reported. A request to stop ends it, and may throw operation_cancelled.
 inline void deliver_last_words(net::tcp_stream& stream, std::chrono::nanoseconds time) {
-  const auto end = steady_clock::now() + time;
+  const steady_clock::time_point end(steady_clock::duration(relative_timeout(time).deadline()));
   const auto is_deaf_and_unheard = [fd = stream.native_handle()] {
     pollfd input{.fd = fd, .events = POLLRDHUP, .revents = 0};  // reported also after the peer's end
     tcp_info info{};

@@ -124,7 +124,8 @@ TEST_P(HttpLimits, EndsAConnectionAfterItsTime) {
 TEST_P(HttpLimits, WaitsForEverWhereItMay) {
   in_runtime([] {
     constexpr auto never = std::chrono::nanoseconds::max();
-    http_home home(hello, {.limits = {.header_time = never, .body_time = never, .write_time = never}});
+    http_home home(hello,
+                   {.limits = {.header_time = never, .body_time = never, .write_time = never, .linger_time = never}});
     raw_client slow(home.at());
     slow.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nConnection: close\r\n\r\n");
     wait_until_others_wait();

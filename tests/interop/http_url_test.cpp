@@ -1,13 +1,12 @@
 // http::url.
 
-#include "interop/http_fixture.hpp"
-
 #include <ulexite/interop/http.hpp>
+
+#include <gtest/gtest.h>
 
 namespace {
 
 using namespace ulexite;
-using namespace ulexite::test;
 
 TEST(HttpUrl, IsSplit) {
   const http::url at = http::url::parse("HTTPS://example.org:8443/a/b?c=d#e");
