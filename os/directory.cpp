@@ -35,9 +35,10 @@ directory::directory(const fs::path& path, std::error_code& error) {
     if (detail::has_nul(path.native())) return -EINVAL;
     path_ = fs::canonical(path, error);
     if (error) return -error.value();
+    std::string name = path_.native();
     const int fd = detail::result_or_errno(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0) return fd;
-    root_ = file::adopt(fd, path_);
+    root_ = file::adopt(fd, std::move(name));
     local_ = detail::opens_seldom_wait(fd);
     return fd;
   });

@@ -23,8 +23,9 @@ class directory {
 
   // Opens the file `below`, a relative path. Follows links that stay inside; an absolute link is followed only if it
   // names something inside. A file outside is reported as not found, and without openat2 also a path that cannot be
-  // followed. Does not wait for the other end of a pipe. Fails with resource_unavailable_try_again if another process
-  // holds a lease on the file (fcntl). Throws usage_error for a contradictory mode.
+  // followed; but with open_mode::exclusive each link is file_exists. Does not wait for the other end of a pipe. Fails
+  // with resource_unavailable_try_again if another process holds a lease on the file (fcntl). Throws usage_error for a
+  // contradictory mode.
   //
   // Waits for the pool, unless all of this holds: the file is only to be read, the kernel has its path in memory, and
   // it lies in the directory's own file system, which is local. Then the open is made on the worker. If it lasts,

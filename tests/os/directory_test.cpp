@@ -97,8 +97,10 @@ TEST_P(Directory, MakesNothingThroughALinkThatLeadsOut) {
   in_runtime([&] {
     fs::create_symlink("../none", scratch_ / "site/dangling_out");
     fs::create_symlink(scratch_ / "none", scratch_ / "site/absolute_dangling_out");
+    fs::create_symlink("../../secret", scratch_ / "site/sub/out");
     const directory site(scratch_ / "site");
-    for (const char* const path : {"out", "absolute_out", "dangling_out", "absolute_dangling_out"}) {
+    for (const char* const path :
+         {"out", "absolute_out", "dangling_out", "absolute_dangling_out", "absolute_sub/out"}) {
       std::error_code error;
       (void)site.open(path, write | create, fs::perms::owner_all, error);
       EXPECT_EQ(error, std::errc::no_such_file_or_directory) << path << ": " << error.message();
