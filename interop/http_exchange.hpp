@@ -152,13 +152,15 @@ class exchange {
     bool is_dated = false;
     for (const auto& each : header) {
       const field name = each.name();
-      if (name == field::connection && boost::beast::http::token_list(each.value()).exists("close"))
-        keep_alive_ = false;
-      else if (name == field::connection)
-        (connection += connection.empty() ? "" : ", ") += view(each.value());
       is_dated = is_dated || name == field::date;
-      if (name != field::connection && name != field::content_length && name != field::transfer_encoding)
-        append_field(pending_, view(each.name_string()), view(each.value()));
+      if (name != field::connection) {
+        if (name != field::content_length && name != field::transfer_encoding)
+          append_field(pending_, view(each.name_string()), view(each.value()));
+      } else if (boost::beast::http::token_list(each.value()).exists("close")) {
+        keep_alive_ = false;
+      } else {
+        (connection += connection.empty() ? "" : ", ") += view(each.value());
+      }
     }
     close_header(header.result_int(), std::move(connection), is_old, is_dated);
   }
@@ -317,7 +319,7 @@ class exchange {
       const auto left = std::chrono::duration<double>(limits_.write_time) + at_least_rate - spent_;
       if (left < time) time = std::chrono::duration_cast<std::chrono::nanoseconds>(left);
     }
-    wire_.tcp().writes_expire_after(time);
+    wire_.tcp().writes_expire_at(detail::http::end_of(time, begun));
     bytes_ += send();
     spent_ += steady_clock::now() - begun;
   }

@@ -180,8 +180,10 @@ class connection {
     }
   }
   void refuse(exchange& now, status code, const std::string& why) {
-    if (now.code() == 0 && now.ended()) tcp_.abort();  // upgraded: nor like the end of what the handler began
-    if (now.code() != 0 || now.ended()) throw peer_failed(why);
+    if (now.code() != 0 || now.ended()) {
+      if (now.code() == 0) tcp_.abort();  // upgraded: what the handler has sent must not look whole either
+      throw peer_failed(why);
+    }
     if (!now.is_whole()) now.make_last();
     now.send_unread(options_.refuse ? options_.refuse(code, why) : line_of(code, why));
   }

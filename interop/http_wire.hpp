@@ -31,9 +31,11 @@ class peer_failed : public std::system_error {
       : std::system_error(std::make_error_code(std::errc::connection_aborted), why) {}
 };
 
-// The end of a limit that begins now. The largest durations have none.
-inline steady_clock::time_point end_of(std::chrono::nanoseconds limit) noexcept {
-  return steady_clock::time_point(steady_clock::duration(relative_timeout(limit).deadline()));
+// The end of a limit that begins then. The largest durations have none.
+inline steady_clock::time_point end_of(std::chrono::nanoseconds limit,
+                                       steady_clock::time_point begun = steady_clock::now()) noexcept {
+  constexpr auto never = steady_clock::time_point::max();
+  return limit < never - begun ? begun + limit : never;
 }
 
 }  // namespace ulexite::detail::http

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <system_error>
 
 namespace ulexite {
@@ -21,7 +22,7 @@ namespace ulexite {
 // because Linux answers later bytes with a reset then, and drops what it has not sent. Sets the stream's expiry. Errors
 // are not reported. A request to stop ends it, and may throw operation_cancelled.
 inline void deliver_last_words(net::tcp_stream& stream, std::chrono::nanoseconds time) {
-  const steady_clock::time_point end(steady_clock::duration(relative_timeout(time).deadline()));
+  const std::int64_t end = relative_timeout(time).deadline();
   const auto is_deaf_and_unheard = [fd = stream.native_handle()] {
     pollfd input{.fd = fd, .events = POLLRDHUP, .revents = 0};  // reported also after the peer's end
     tcp_info info{};
@@ -30,7 +31,7 @@ inline void deliver_last_words(net::tcp_stream& stream, std::chrono::nanoseconds
     return ::poll(&input, 1, 0) == 1 && ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
            info.tcpi_state == TCP_ESTABLISHED && ::ioctl(fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0;
   };
-  while (is_deaf_and_unheard() && steady_clock::now() < end) this_fiber::sleep_for(std::chrono::milliseconds(10));
+  while (is_deaf_and_unheard() && detail::now_ns() < end) this_fiber::sleep_for(std::chrono::milliseconds(10));
   stream.expires_after(time);
   std::error_code error;
   stream.shutdown_write(error);
