@@ -106,8 +106,7 @@ file directory::open(const std::string& below, open_mode mode, fs::perms permiss
   } else {
     fd = on_pool(error, [&] {
       const int opened = open_beneath(native_handle(), below, flags, allowed, 0);
-      if (opened >= 0 || opened == -ENOENT || opened == -EEXIST) return opened;
-      return open_without_links(below, flags, allowed, opened);
+      return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed, opened);
     });
   }
   return error ? file() : file::opened(fd, std::move(name));
