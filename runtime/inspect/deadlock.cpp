@@ -1,4 +1,5 @@
 #include <ulexite/base/panic.hpp>
+#include <ulexite/base/sanitizers.hpp>
 #include <ulexite/runtime/inspect/deadlock.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
@@ -30,10 +31,10 @@ bool all_wait_for_fibers(const runtime_report& report) {
   });
 }
 
-// Whether all threads of the process belong to this runtime, or wait for a fiber.
+// Whether all threads of the process belong to this runtime, or wait for a fiber. ThreadSanitizer has one of its own.
 bool no_thread_can_help(runtime_state& rt) {
   const std::size_t own = rt.threads_if_quiet();
-  return own != 0 && count_threads() == own + signal_dump::threads() + thread_agent::count_blocked();
+  return own != 0 && count_threads() == own + signal_dump::threads() + thread_agent::count_blocked() + ULEXITE_TSAN;
 }
 
 void tell(const runtime_report& report, bool all) {
