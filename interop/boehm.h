@@ -25,7 +25,9 @@
 #ifndef GC_THREADS
 #define GC_THREADS
 #endif
+#ifndef GC_NO_THREAD_REDIRECTS
 #define GC_NO_THREAD_REDIRECTS
+#endif
 #include <gc/gc.h>
 #include <gc/gc_mark.h>
 

@@ -3,17 +3,22 @@
  *
  * Rules for all of it
  *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E... If it returns a
- *     pointer, it returns NULL instead, with the error in errno. Wrong use also prints a message on stderr.
+ *     pointer, it returns NULL instead, with the error in errno. Wrong use also prints a message on stderr. Each
+ *     function may return errors that it does not list.
+ *   - A pointer may be NULL only where it says so.
  *   - Options, hooks and metrics begin with their size, which ULX_INIT sets. Later versions only append fields, and
- *     0 is the default of each. A size of 0, and non-zero fields that this library does not know, are EINVAL.
+ *     0 is the default of each. A size of 0, and non-zero fields that this library does not know, are EINVAL. Fields
+ *     that are called reserved must be 0.
  *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER is no limit. With a deadline in
- *     the past a call does as much as it can without waiting.
+ *     the past a call does as much as it can without waiting; but it counts as a wait where a caller must not wait, and
+ *     only the try functions do not.
  *   - "Waits" means that a fiber leaves its worker to other fibers; a plain thread blocks. Hooks, visits and jobs must
  *     not wait. A fiber's wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a
  *     job or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so
- *     for ever.
+ *     for ever. Other callbacks may wait.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
- *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound.
+ *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound. After its
+ *     deadline (ulx_deadline_push) it gets ULX_EDEADLINE from the same waits.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
  *     ulx_stack_around; ulexite::signal_check finds those that may do harm.
  */
@@ -44,7 +49,8 @@ extern "C" {
 #endif
 #define ULX_API __attribute__((visibility("default")))
 
-/* The version of the interface in this header. Within one version, functions and fields are only added. */
+/* The version of the interface in this header. Within one version, functions, fields and values of the enumerations are
+ * only added. So take an unknown error for a failure, and an unknown state for ULX_RUNNING. */
 #define ULX_ABI_VERSION 1
 /* The version of the library's interface. A program should compare both at its start. */
 ULX_API uint32_t ulx_abi_version(void) ULX_NOEXCEPT;
@@ -127,7 +133,7 @@ typedef struct {
   int64_t trim_stacks_after;
 } ulx_runtime_options;
 
-/* Makes a runtime. `options` may be NULL. errno: EINVAL, EAGAIN, ENOMEM. */
+/* Makes a runtime. `options` may be NULL. errno: EINVAL, EAGAIN, ENOMEM, and others of the system's. */
 ULX_API ulx_runtime* ulx_runtime_new(const ulx_runtime_options* options) ULX_NOEXCEPT;
 /* Runs main(data) as a fiber and waits for its end. Its result goes to *result; `result` may be NULL. One call at a
  * time; not from a fiber of this runtime, and not without `main`: ULX_EUSAGE. ULX_EDEADLOCK: see on_deadlock. */
@@ -141,8 +147,10 @@ ULX_API int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) ULX_NOEXCEP
 enum { ULX_DRAIN = 0, ULX_CANCEL, ULX_STOP };
 /* Ends the runtime and frees it. NULL: no effect. ULX_DRAIN waits until all fibers have ended. ULX_CANCEL asks them to
  * stop first.
- * ULX_STOP abandons them; their number goes to *abandoned, if that is not NULL. In a fiber or a call of this runtime:
- * ULX_EUSAGE, and the runtime continues. */
+ * ULX_STOP abandons them, and the jobs of ulx_schedule that have not begun; the number of fibers goes to *abandoned, if
+ * that is not NULL. In a fiber of this runtime or a call of its ulx_blocking, and during ulx_runtime_run: ULX_EUSAGE,
+ * and the runtime continues. To end that from outside, use ulx_runtime_request_stop. Handles of fibers stay valid;
+ * strands must be destroyed before. */
 ULX_API int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) ULX_NOEXCEPT;
 /* The runtime of the calling fiber; NULL on a plain thread, and in a runtime that C++ has made. */
 ULX_API ulx_runtime* ulx_runtime_here(void) ULX_NOEXCEPT;
@@ -165,8 +173,8 @@ ULX_API ulx_fiber* ulx_spawn(intptr_t (*function)(void* argument), void* argumen
 /* Starts a fiber without a handle. It is cheaper: it allocates nothing unless the options have data. */
 ULX_API int ulx_go(void (*function)(void* argument), void* argument, const ulx_spawn_options* options) ULX_NOEXCEPT;
 /* Waits for the end of a fiber. Its function's result goes to *result; `result` may be NULL. Any number of callers, any
- * number of times. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (called by the fiber itself). A fiber that never began, or
- * was abandoned, has the result 0. */
+ * number of times. The values of its keys are destroyed then. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (called by the
+ * fiber itself). Only ULX_STOP keeps a fiber from its end or its beginning; it then has the result 0. */
 ULX_API int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) ULX_NOEXCEPT;
 /* Whether the fiber has ended. Never waits. */
 ULX_API bool ulx_done(const ulx_fiber* fiber) ULX_NOEXCEPT;
@@ -216,15 +224,16 @@ ULX_API bool ulx_shield(bool on) ULX_NOEXCEPT;
 /* A deadline for the caller until the pop, and for fibers that it spawns before the pop: their waits return
  * ULX_EDEADLINE. A nested deadline can only be nearer. The fiber that pushed pops, in reverse order. */
 typedef struct {
-  int64_t outer;
-  bool expired;
+  void* opaque[4];
 } ulx_deadline;
 ULX_API void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) ULX_NOEXCEPT;
 ULX_API void ulx_deadline_pop(const ulx_deadline* outer) ULX_NOEXCEPT;
 
 /* A value for each fiber and plain thread, NULL at first. `destroy`, if not NULL, is called with each value that is not
- * NULL at its fiber's end. Keys are never freed. 0: no memory. A collector finds a fiber's values in memory of the hook
- * `allocate`. It does not find those of plain threads. */
+ * NULL: by its fiber, after fiber_end, or by its thread at the end. After ULX_STOP the caller of ulx_runtime_destroy
+ * calls it. It may wait. Keys are never freed. 0: no memory. A collector finds a fiber's values in memory of the hook
+ * `allocate`. It does not find those of plain threads. The second returns NULL, with the error in errno, for a key that
+ * is 0 (EINVAL), without memory (ENOMEM) and in a job (ULX_EUSAGE); the third returns these errors. */
 typedef uintptr_t ulx_key;
 ULX_API ulx_key ulx_key_new(void (*destroy)(void* value)) ULX_NOEXCEPT;
 ULX_API void* ulx_get(ulx_key key) ULX_NOEXCEPT;
@@ -232,17 +241,20 @@ ULX_API int ulx_set(ulx_key key, void* value) ULX_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------------- contexts */
 /* Makes a strand over a runtime, or the caller's if NULL. Its fibers never run at the same time, so data that only they
- * share needs no lock. One interpreter with a global lock is a strand. Fibers that its fibers spawn belong to it. */
+ * share needs no lock. One interpreter with a global lock is a strand. Fibers that its fibers spawn belong to it. The
+ * name may be NULL. errno: ULX_EUSAGE (a plain thread without a runtime), ENOMEM. */
 ULX_API ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) ULX_NOEXCEPT;
 /* Asks its fibers to stop, waits until all have ended, and frees the strand. NULL: no effect. ULX_EUSAGE in one of its
  * own fibers, while another caller waits for its fibers, and where waiting is forbidden: then nothing has changed. */
 ULX_API int ulx_strand_destroy(ulx_strand* strand) ULX_NOEXCEPT;
 /* Waits until it has no fiber. ULX_EUSAGE if another caller waits already. */
 ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
-/* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. */
+/* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. It may wait.
+ * ULX_EUSAGE: a plain thread, a strand of another runtime, a pinned fiber, and where waiting is forbidden. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
 
-/* Keeps the calling fiber on its thread until as many calls of unpin. ULX_EUSAGE where waiting is forbidden. */
+/* Keeps the calling fiber on its thread until as many calls of unpin. ULX_EUSAGE where waiting is forbidden. This and
+ * the next have no effect on a plain thread. */
 ULX_API int ulx_pin(void) ULX_NOEXCEPT;
 ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
 /* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
@@ -255,7 +267,7 @@ ULX_API int ulx_on_thread_stack(void (*function)(void* argument), void* argument
 /* --------------------------------------------------------------------------------------------------------- channels */
 #define ULX_UNBOUNDED SIZE_MAX
 /* Makes a channel of elements of element_size bytes, which are copied. Its buffer has room for `capacity` elements; 0:
- * a send waits for its receive. */
+ * a send waits for its receive. errno: ENOMEM. */
 ULX_API ulx_channel* ulx_channel_new(size_t element_size, size_t capacity) ULX_NOEXCEPT;
 /* Frees a channel. Every call on it must have returned. */
 ULX_API void ulx_channel_destroy(ulx_channel* channel) ULX_NOEXCEPT;
@@ -277,16 +289,20 @@ typedef struct {
   ulx_channel* channel; /* of a send or receive */
   void* element;        /* the source or the destination; may be NULL for a receive */
   ulx_fiber* fiber;     /* of a join */
+  void* reserved[2];    /* 0 */
 } ulx_case;
 /* Waits until a case is ready, and takes it: *chosen is its index. Of several ready cases it takes one at random.
- * ULX_ETIMEDOUT, also for a deadline in the past; ULX_ECANCELED; ULX_EWOULDBLOCK for a deadline of 0 or less;
- * ULX_EUSAGE for no case and no deadline. */
+ * ULX_ETIMEDOUT; with a deadline of 0 or less it does not count as a wait. ULX_ECANCELED. ULX_EUSAGE for no case and no
+ * deadline. EINVAL for an unknown kind, and for a reserved field that is not 0. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------------ locks */
+/* Makes a mutex. errno: ENOMEM. A destroy may get NULL. No caller may hold or use what it destroys. */
 ULX_API ulx_mutex* ulx_mutex_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_mutex_destroy(ulx_mutex* mutex) ULX_NOEXCEPT;
-/* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. */
+/* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. After a fiber that ends
+ * while it holds a mutex, the mutex stays locked; a message on stderr says so, and ulx_runtime_run returns ULX_EUSAGE if
+ * it was its fiber. */
 ULX_API int ulx_mutex_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
 /* Takes the mutex if it is free. Never waits. False if the caller holds it already. */
 ULX_API bool ulx_mutex_try_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
@@ -298,8 +314,9 @@ ULX_API void ulx_condition_destroy(ulx_condition* condition) ULX_NOEXCEPT;
 /* Releases the mutex and waits for a signal. At the return the mutex is held again, also on an error: ULX_ETIMEDOUT,
  * ULX_ECANCELED, ULX_EUSAGE. */
 ULX_API int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadline) ULX_NOEXCEPT;
-/* Wakes one waiter, or all. Never waits. */
-ULX_API void ulx_condition_signal(ulx_condition* condition, bool all) ULX_NOEXCEPT;
+/* Wake one waiter, or all. Never wait. */
+ULX_API void ulx_condition_signal(ulx_condition* condition) ULX_NOEXCEPT;
+ULX_API void ulx_condition_broadcast(ulx_condition* condition) ULX_NOEXCEPT;
 /* Makes a group with a count of 0. errno: ENOMEM. */
 ULX_API ulx_group* ulx_group_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_group_destroy(ulx_group* group) ULX_NOEXCEPT;
@@ -314,10 +331,10 @@ enum { ULX_READ = 1, ULX_WRITE = 2 };
 typedef struct {
   int fd;
   unsigned wanted; /* ULX_READ, ULX_WRITE or both; 0: not watched */
-  unsigned ready;  /* out, of a wait that returns 0 or ULX_ETIMEDOUT */
+  unsigned ready;  /* out, of a wait that returns 0 or ULX_ETIMEDOUT: those of `wanted`; an error or a hang-up is all */
 } ulx_poll;
-/* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, and are not kept.
- * ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. EINVAL: an unknown direction. */
+/* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, must not be closed
+ * during the wait, and are not kept. ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. EINVAL: an unknown direction. */
 ULX_API int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) ULX_NOEXCEPT;
 /* Waits for one descriptor. Its ready directions go to *ready as above; `ready` may be NULL. EINVAL: no direction. */
 ULX_API int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) ULX_NOEXCEPT;
@@ -329,13 +346,13 @@ ULX_API int ulx_blocking(intptr_t (*function)(void* argument), void* argument, i
  * collector the fiber counts as running. Between them ulx_self and ulx_data may return NULL. After leave the fiber may
  * be on another thread. */
 typedef struct {
-  void* opaque[8];
+  void* opaque[16];
 } ulx_block;
 ULX_API void ulx_block_enter(ulx_block* block) ULX_NOEXCEPT;
 ULX_API void ulx_block_leave(ulx_block* block) ULX_NOEXCEPT;
 
 /* Work without its own stack: a worker calls run(job) once. It must not wait. The caller owns the memory, which must
- * stay valid until run is entered. */
+ * stay valid until run is entered, or the runtime is destroyed. */
 typedef struct ulx_job {
   struct ulx_job* next; /* for the library, while the job is queued */
   void (*run)(struct ulx_job* job);
@@ -346,7 +363,7 @@ ULX_API int ulx_schedule(ulx_runtime* runtime, ulx_job* job) ULX_NOEXCEPT;
 /* ---------------------------------------------------------------------------------------------------- seeing inside */
 enum { ULX_FRESH = 0, ULX_RUNNABLE, ULX_RUNNING, ULX_WAITING };
 typedef struct {
-  size_t size;
+  size_t size;        /* set by the library: fields behind it are not there */
   uint64_t id;        /* 0: it is being spawned, and only its record is valid */
   const char* name;   /* cut to 31 bytes; "" if none. Valid during the visit */
   int state;          /* ULX_FRESH ... */
@@ -381,7 +398,7 @@ ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size
 
 /* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
  * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. `fiber` is 0 for
- * a worker between two fibers. ULX_EUSAGE while it is stopped already, or another caller is about to stop it. Fibers
+ * a worker between two fibers. The world runs again then. ULX_EUSAGE while it is stopped already, or another caller is about to stop it. Fibers
  * that may want it at the same time must lock a ulx_mutex before. Plain threads, ulx_blocking and ulx_block_enter
  * are not stopped. The caller must not wait before ulx_start_world, which it calls itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
@@ -392,10 +409,26 @@ ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;
  * errno of write: EPIPE without a signal; ULX_ECANCELED, which leaves a part. */
 ULX_API int ulx_dump(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 
+/* Present numbers, and counts since the start. Those of the scheduler's ways may be 0 in later versions, because ways
+ * change: dispatches, steals, parks, wakes, polls, events, workers_retaken, lost_wakeups. */
 typedef struct {
   size_t size;
-  uint64_t workers, workers_sleeping, fibers_live, fibers_spawned, fibers_ended, dispatches, steals, parks, wakes,
-      polls, events, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups, stack_bytes_trimmed;
+  uint64_t workers;             /* now */
+  uint64_t workers_sleeping;    /* now */
+  uint64_t fibers_live;         /* now */
+  uint64_t fibers_spawned;      /* ever */
+  uint64_t fibers_ended;        /* ever */
+  uint64_t dispatches;          /* how often a worker began or continued a fiber or a job */
+  uint64_t steals;              /* how often a worker took work from another */
+  uint64_t parks;               /* how often a worker went to sleep */
+  uint64_t wakes;               /* how often a worker was woken */
+  uint64_t polls;               /* of the event loop */
+  uint64_t events;              /* of descriptors and timers */
+  uint64_t blocking_threads;    /* now, behind ulx_blocking */
+  uint64_t stacks_refused;      /* how often the system had no memory for a stack */
+  uint64_t workers_retaken;     /* from a thread that was still in a call that blocks */
+  uint64_t lost_wakeups;        /* sleepers that the monitor had to wake: a defect of the library */
+  uint64_t stack_bytes_trimmed; /* given back by fibers that wait for long */
 } ulx_metrics;
 /* Writes the counters. `metrics` begins with its size; fields beyond it are not written. */
 ULX_API int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* metrics) ULX_NOEXCEPT;

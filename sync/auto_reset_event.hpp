@@ -3,6 +3,7 @@
 #include <ulexite/sync/semaphore.hpp>
 
 #include <chrono>
+#include <concepts>
 
 namespace ulexite {
 
@@ -12,8 +13,11 @@ namespace ulexite {
 // yet.
 class auto_reset_event {
  public:
-  // Makes an event that is set or not.
-  constexpr explicit auto_reset_event(bool set = false) : core_(set ? 1 : 0, 1) {}
+  // Makes an event that is not set.
+  constexpr auto_reset_event() : core_(0, 1) {}
+  // Makes an event that is set or not. It takes a bool only, because a pointer would convert to true.
+  template <std::same_as<bool> B>
+  constexpr explicit auto_reset_event(B set) : core_(set ? 1 : 0, 1) {}
   auto_reset_event(const auto_reset_event&) = delete;
   auto_reset_event& operator=(const auto_reset_event&) = delete;
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 
 namespace ulexite {
@@ -11,14 +12,13 @@ namespace ulexite {
 class isolated_context;
 class latch;
 
-namespace c {
-class end_of_fiber;
-}  // namespace c
-
 namespace detail {
 class blocking_call;
 class event_case;
 class future_state_base;
+namespace c {
+class end_of_fiber;
+}
 }  // namespace detail
 
 // A flag that fibers and threads wait for; also called a manual reset event. While it is set, all waits return. Any
@@ -26,8 +26,11 @@ class future_state_base;
 // returned, even if the set() that ended the wait has not returned yet.
 class event {
  public:
-  // Makes an event that is set or not.
-  constexpr explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
+  // Makes an event that is not set.
+  constexpr event() noexcept : word_(0) {}
+  // Makes an event that is set or not. It takes a bool only, because a pointer would convert to true.
+  template <std::same_as<bool> B>
+  constexpr explicit event(B set) noexcept : word_(set ? set_bit : 0) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
@@ -46,8 +49,8 @@ class event {
   [[nodiscard]] bool wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
  private:
-  friend class c::end_of_fiber;
   friend class detail::blocking_call;
+  friend class detail::c::end_of_fiber;
   friend class detail::event_case;
   friend class detail::future_state_base;
   friend class isolated_context;

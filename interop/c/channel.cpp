@@ -10,7 +10,7 @@
 #include <string>
 #include <variant>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 struct receive_of_c final : detail::receive_case_base<cell> {
@@ -35,6 +35,8 @@ struct prepared : in_embedders_memory {
   detail::select_case* base = nullptr;
 
   void prepare(ulx_case& given) {
+    if (given.reserved[0] || given.reserved[1])
+      throw std::invalid_argument("ulx_select: a reserved field of a case is not 0");
     of = &given;
     given.error = 0;
     switch (given.what) {
@@ -96,7 +98,7 @@ int select_among(std::span<ulx_case> given, std::int64_t deadline, std::size_t* 
   for (std::size_t i = 0; i < count; ++i) room.pointers[i] = room.pointers[count + i] = room.cases[i].base;
   const std::span all(room.pointers, count), by_source(room.pointers + count, count);
   const detail::select_case* const done = detail::choose(all, by_source, false, may_wait);
-  if (!done) return ULX_EWOULDBLOCK;
+  if (!done) return ULX_ETIMEDOUT;
   prepared& one = *std::ranges::find(room.cases, room.cases + count, done, &prepared::base);
   if (!one.of) return ULX_ETIMEDOUT;
   one.take();
@@ -105,15 +107,15 @@ int select_among(std::span<ulx_case> given, std::int64_t deadline, std::size_t* 
 }
 
 }  // namespace
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 using namespace ulexite;
-using namespace ulexite::c;
+using namespace ulexite::detail::c;
 
 extern "C" {
 
 ulx_channel* ulx_channel_new(size_t element_size, size_t capacity) noexcept {
-  return made([&] { return new ulx_channel(element_size, capacity); });
+  return made([&] { return new ulx_channel(element_size, capacity == ULX_UNBOUNDED ? unbounded : capacity); });
 }
 
 void ulx_channel_destroy(ulx_channel* channel) noexcept {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 // In C no scope ends a guard. So a fiber has a list of guards of each kind, the youngest first.
@@ -68,10 +68,10 @@ int pop(Guards& all, const char* operation, const char* before) noexcept {
 }
 
 }  // namespace
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 using namespace ulexite;
-using namespace ulexite::c;
+using namespace ulexite::detail::c;
 
 extern "C" {
 

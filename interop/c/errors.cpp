@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 // The embedder's memory: set once, before anything is allocated with it.
@@ -147,7 +147,7 @@ int to_error(channel_status status) noexcept {
   return EINVAL;
 }
 
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 extern "C" {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 // A collector finds the argument here until the fiber's record has it.
@@ -48,8 +48,13 @@ class with_handle {
     mine.end_c_handle = end;
     mine.user_data = data;
   }
-  // The end of the reference is the last step: a caller that waits for it may then free the fiber's argument.
-  ~with_handle() { detail::this_task()->rare_state().c_handle = nullptr; }  // made above
+  // The end of the reference is the last step: a caller that waits for it may then free the fiber's argument, and what
+  // the destructors of its keys use.
+  ~with_handle() {
+    detail::task& mine = *detail::this_task();
+    mine.begin_completion();
+    mine.rare_state().c_handle = nullptr;  // made above
+  }
   with_handle(const with_handle&) = delete;
   with_handle& operator=(const with_handle&) = delete;
 
@@ -100,21 +105,34 @@ detail::task* task_of(const ulx_fiber* fiber) noexcept {
   return detail::handle_access::task_if_any(fiber->handle);
 }
 
-ulx_deadline deadline_of(const detail::agent& agent) noexcept {
-  return {.outer = agent.deadline, .expired = agent.expired};
+struct deadline_state {
+  std::int64_t deadline;
+  bool expired;
+};
+deadline_state deadline_of(const detail::agent& agent) noexcept {
+  return {.deadline = agent.deadline, .expired = agent.expired};
 }
-void put_back(detail::agent& agent, const ulx_deadline& deadline) noexcept {
-  agent.deadline = deadline.outer;
-  agent.expired = deadline.expired;
+void put_back(detail::agent& agent, const deadline_state& before) noexcept {
+  agent.deadline = before.deadline;
+  agent.expired = before.expired;
 }
 
 // What ulx_shield has put aside for the calling fiber or thread. Throws std::bad_alloc.
-std::optional<ulx_deadline>& deadline_aside() {
-  static auto& all = *new fiber_local<std::optional<ulx_deadline>>;  // stays: threads may run after static destructors
+std::optional<deadline_state>& deadline_aside() {
+  static auto& all =
+      *new fiber_local<std::optional<deadline_state>>;  // stays: threads may run after static destructors
   return all.get();
 }
 
-// Spawns in the runtime or context of the options. A fiber calls `body`.
+// What a ulx_deadline has between push and pop.
+struct pushed_deadline {
+  deadline_state outer;
+  bool is_nearer;  // else the outer one is in effect, and what it has done meanwhile stays
+};
+static_assert(sizeof(pushed_deadline) <= sizeof(ulx_deadline) && alignof(pushed_deadline) <= alignof(ulx_deadline));
+
+// Spawns in the runtime or context of the options. A fiber calls `body`, because others may wait for what it does: only
+// ULX_STOP drops it.
 template <class F>
 join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* caller, bool with_rare_state) {
   if (given.runtime && given.strand)
@@ -123,9 +141,10 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
                                      .stack_size = given.stack_size,
                                      .where = detail::spawn_place(caller),
                                      .with_rare_state = with_rare_state};
-  if (given.strand) return detail::spawn_access::start(given.strand->of, options, std::move(body));
-  if (given.runtime) return detail::spawn_access::start(given.runtime->of, options, std::move(body));
-  return detail::spawn_in(detail::callers_runtime(), options, std::move(body));
+  detail::awaited_call call{std::move(body)};
+  if (given.strand) return detail::spawn_access::start(given.strand->of, options, std::move(call));
+  if (given.runtime) return detail::spawn_access::start(given.runtime->of, options, std::move(call));
+  return detail::spawn_in(detail::callers_runtime(), options, std::move(call));
 }
 
 }  // namespace
@@ -139,10 +158,10 @@ std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data) {
   return main(data);
 }
 
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 using namespace ulexite;
-using namespace ulexite::c;
+using namespace ulexite::detail::c;
 
 extern "C" {
 
@@ -321,9 +340,9 @@ bool ulx_shield(bool on) noexcept {
   if (agent.shielded == on) return on;
   if (agent.kind != detail::agent_kind::job || agent.waits_forbidden)  // a job does not wait
     static_cast<void>(guarded([&] {
-      if (std::optional<ulx_deadline>& aside = deadline_aside(); on) {
+      if (std::optional<deadline_state>& aside = deadline_aside(); on) {
         aside = deadline_of(agent);
-        put_back(agent, {.outer = detail::no_deadline, .expired = false});
+        put_back(agent, {.deadline = detail::no_deadline, .expired = false});
       } else if (aside) {
         put_back(agent, *std::exchange(aside, std::nullopt));
       }
@@ -336,11 +355,14 @@ bool ulx_shield(bool on) noexcept {
 void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) noexcept {
   if (refused_in_handler()) return;
   detail::agent& agent = detail::this_agent();
-  *outer = deadline_of(agent);
+  deadline = to_limit(deadline);
+  new (outer->opaque) pushed_deadline{.outer = deadline_of(agent), .is_nearer = deadline < agent.deadline};
   agent.deadline = std::min(agent.deadline, deadline);
 }
 
 void ulx_deadline_pop(const ulx_deadline* outer) noexcept {
-  if (!refused_in_handler()) put_back(detail::this_agent(), *outer);
+  if (refused_in_handler()) return;
+  const auto& pushed = *std::launder(reinterpret_cast<const pushed_deadline*>(outer->opaque));
+  if (pushed.is_nearer) put_back(detail::this_agent(), pushed.outer);
 }
 }

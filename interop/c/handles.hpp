@@ -15,6 +15,7 @@
 #include <ulexite/sync/wait/wait_queue.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -27,7 +28,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 
 // Allocates the embedder's memory, or malloc's. Throws std::bad_alloc.
 void* allocate(std::size_t bytes);
@@ -107,6 +108,8 @@ int to_error(channel_status status) noexcept;
 
 static_assert(ULX_FOREVER == detail::no_deadline);  // so no call makes a difference between them
 
+// A wait may subtract the time now from its deadline, which must not overflow.
+inline std::int64_t to_limit(std::int64_t deadline) noexcept { return std::max<std::int64_t>(deadline, 0); }
 inline steady_clock::time_point to_time(std::int64_t deadline) noexcept {
   return steady_clock::time_point(std::chrono::nanoseconds(deadline));
 }
@@ -137,11 +140,11 @@ class announced_fiber {
   announced_fiber& operator=(const announced_fiber&) = delete;
 };
 
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 // A channel's values are in memory that a collector sees.
 template <>
-struct ulexite::detail::ring_memory<ulexite::c::cell> {
+struct ulexite::detail::ring_memory<ulexite::detail::c::cell> {
   static void* allocate(std::size_t slots) { return c::allocate(slots * sizeof(c::cell)); }
   static void release(void* memory, std::size_t) noexcept { c::release(memory); }
 };
@@ -158,7 +161,7 @@ struct ulx_strand {
   ulexite::concurrent_context of;
 };
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 // Set once, by the fiber. Dumps and the search for deadlocks treat a wait for it as a wait for the fiber's end.
 class end_of_fiber {
  public:
@@ -180,25 +183,25 @@ struct main_task {
   detail::task& of;
   wait_group users{};
 };
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 // A running fiber holds a reference itself.
-struct ulx_fiber : ulexite::c::in_embedders_memory {
+struct ulx_fiber : ulexite::detail::c::in_embedders_memory {
   std::atomic<int> references{2};  // State: one for the handle, one while the fiber runs
   std::intptr_t result = 0;        // written before `ended` is set
-  ulexite::c::end_of_fiber ended;
-  mutable ulexite::detail::spin_lock guard;  // guards the rest
-  ulexite::join_handle<> handle;             // empty for the fiber of ulx_runtime_run, which has the next two
-  ulexite::c::main_task* main = nullptr;     // while its function runs
-  std::uint64_t id_of_main = 0;              // set before others have this handle
+  ulexite::detail::c::end_of_fiber ended;
+  mutable ulexite::detail::spin_lock guard;       // guards the rest
+  ulexite::join_handle<> handle;                  // empty for the fiber of ulx_runtime_run, which has the next two
+  ulexite::detail::c::main_task* main = nullptr;  // while its function runs
+  std::uint64_t id_of_main = 0;                   // set before others have this handle
   bool permit = false;
   ulexite::detail::wait_queue parked;
 };
 
-struct ulx_channel : ulexite::c::in_embedders_memory {
+struct ulx_channel : ulexite::detail::c::in_embedders_memory {
   ulx_channel(std::size_t size, std::size_t capacity) : element_size(size), of(capacity) {}
   const std::size_t element_size;
-  ulexite::channel<ulexite::c::cell> of;
+  ulexite::channel<ulexite::detail::c::cell> of;
 };
 
 struct ulx_mutex {

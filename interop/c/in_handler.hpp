@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 
 // Whether the calling thread runs a signal handler. Null: not known. Set before main.
 inline constinit std::atomic<bool (*)() noexcept> runs_handler{nullptr};
@@ -21,4 +21,4 @@ inline bool refused_in_handler() noexcept {
   return true;
 }
 
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c

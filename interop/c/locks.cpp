@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 // A value of C, which the function of its key destroys.
@@ -38,10 +38,10 @@ key& key_of(ulx_key number) {
 }
 
 }  // namespace
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 using namespace ulexite;
-using namespace ulexite::c;
+using namespace ulexite::detail::c;
 
 extern "C" {
 
@@ -83,13 +83,11 @@ int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadl
     return condition->of.wait_until(lock, to_time(deadline)) == std::cv_status::timeout ? int{ULX_ETIMEDOUT} : 0;
   });
 }
-void ulx_condition_signal(ulx_condition* condition, bool all) noexcept {
-  if (refused_in_handler()) return;
-  if (all) {
-    condition->of.notify_all();
-  } else {
-    condition->of.notify_one();
-  }
+void ulx_condition_signal(ulx_condition* condition) noexcept {
+  if (!refused_in_handler()) condition->of.notify_one();
+}
+void ulx_condition_broadcast(ulx_condition* condition) noexcept {
+  if (!refused_in_handler()) condition->of.notify_all();
 }
 
 ulx_group* ulx_group_new(void) noexcept {
@@ -118,12 +116,7 @@ ulx_key ulx_key_new(void (*destroy)(void*)) noexcept {
   return reinterpret_cast<ulx_key>(made([&] { return new key(destroy); }));
 }
 void* ulx_get(ulx_key number) noexcept {
-  void* found = nullptr;
-  static_cast<void>(guarded([&] {
-    found = key_of(number).values.get().data;
-    return 0;
-  }));
-  return found;
+  return made([&] { return key_of(number).values.get().data; });
 }
 int ulx_set(ulx_key number, void* value) noexcept {
   return guarded([&] {

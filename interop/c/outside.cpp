@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 net::interest to_interest(unsigned wanted, unsigned least) {
@@ -20,7 +20,7 @@ net::interest to_interest(unsigned wanted, unsigned least) {
 int wait_for(std::span<ulx_poll> given, std::int64_t deadline) {
   std::vector<net::fd_interest> all;
   for (const ulx_poll& each : given) all.push_back({.fd = each.fd, .wanted = to_interest(each.wanted, 0)});
-  const bool any = detail::wait_for_fds(all, deadline);
+  const bool any = detail::wait_for_fds(all, to_limit(deadline));
   for (std::size_t i = 0; i < given.size(); ++i) given[i].ready = static_cast<unsigned>(all[i].ready);
   return any ? 0 : int{ULX_ETIMEDOUT};
 }
@@ -38,10 +38,10 @@ int state_of(fiber_view::status status) noexcept {
 static_assert(sizeof(ulx_job) == sizeof(job) && offsetof(ulx_job, run) == offsetof(job, run));
 
 }  // namespace
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 using namespace ulexite;
-using namespace ulexite::c;
+using namespace ulexite::detail::c;
 
 extern "C" {
 
@@ -51,7 +51,7 @@ int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) noexcept
 
 int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) noexcept {
   return guarded([&] {
-    const net::interest found = detail::wait_for_fd(fd, to_interest(wanted, 1), deadline);
+    const net::interest found = detail::wait_for_fd(fd, to_interest(wanted, 1), to_limit(deadline));
     if (ready) *ready = static_cast<unsigned>(found);
     return found == net::interest::none ? int{ULX_ETIMEDOUT} : 0;
   });

@@ -2,8 +2,10 @@
 
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/socket/no_sigpipe.hpp>
+#include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <unistd.h>
 
@@ -12,7 +14,7 @@
 #include <sstream>
 #include <string>
 
-namespace ulexite::c {
+namespace ulexite::detail::c {
 namespace {
 
 thread_local const ulx_runtime* runtime_of_worker = nullptr;
@@ -63,6 +65,14 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
     is_of_pool = true;
     if (hooks.thread_start) hooks.thread_start(hooks.user, false);
   };
+  // A callback throws nothing, so this is the library's report of a fiber that has ended with a lock.
+  options.on_unhandled_exception = [](const unhandled_exception& what) {
+    try {
+      std::rethrow_exception(what.exception);
+    } catch (const usage_error& wrong) {
+      warn("%s", wrong.what());
+    }
+  };
   if (hooks.thread_stop) options.on_blocking_thread_stop = [hooks] { hooks.thread_stop(hooks.user, false); };
   return options;
 }
@@ -110,10 +120,10 @@ announced_fiber::~announced_fiber() {
   hooks->fiber_end(hooks->user, this_fiber::id(), this_fiber::user_data());
 }
 
-}  // namespace ulexite::c
+}  // namespace ulexite::detail::c
 
 using namespace ulexite;
-using namespace ulexite::c;
+using namespace ulexite::detail::c;
 
 extern "C" {
 
@@ -158,8 +168,11 @@ int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) noexce
     if (!runtime) return 0;
     if (how < ULX_DRAIN || how > ULX_STOP)
       throw std::invalid_argument("ulx_runtime_destroy: " + std::to_string(how) + " is no way to end");
-    constexpr shutdown_mode modes[] = {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::stop};
-    const std::size_t left = runtime->of.shutdown(modes[how]);
+    if (detail::state_of(runtime->of).handle.running_main.load(std::memory_order_acquire))  // pairs with ~main_run
+      throw usage_error("ulx_runtime_destroy during ulx_runtime_run; ulx_runtime_request_stop ends that");
+    constexpr shutdown_mode modes[] = {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::abandon};
+    // The caller may be a fiber of another runtime, whose worker the fibers of this one may wait for.
+    const std::size_t left = block_in_place([&] { return runtime->of.shutdown(modes[how]); });
     if (abandoned) *abandoned = left;
     delete runtime;
     return 0;
@@ -219,8 +232,8 @@ int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* into) noexcept 
                           .events = now.events,
                           .blocking_threads = now.blocking_threads,
                           .stacks_refused = now.stacks_refused,
-                          .hogs_relieved = now.workers_retaken,
-                          .rescued_wakeups = now.lost_wakeups,
+                          .workers_retaken = now.workers_retaken,
+                          .lost_wakeups = now.lost_wakeups,
                           .stack_bytes_trimmed = now.stack_bytes_trimmed};
     std::memcpy(into, &all, std::min(size, sizeof all));
     return 0;

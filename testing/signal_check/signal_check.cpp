@@ -38,7 +38,7 @@ bool is_function(const struct sigaction& given) noexcept {
 }
 
 [[gnu::constructor]] void begin_to_ask() {
-  ulexite::c::runs_handler.store([]() noexcept { return depth > 0; }, relaxed);
+  ulexite::detail::c::runs_handler.store([]() noexcept { return depth > 0; }, relaxed);
 }
 
 }  // namespace

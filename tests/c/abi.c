@@ -45,23 +45,22 @@ ROW(ulx_spawn_options, 0, size, name, stack_size, data);
 AT(ulx_spawn_options, runtime, 32);
 AT(ulx_spawn_options, strand, 40);
 
-SIZE(ulx_deadline, 16);
-AT(ulx_deadline, outer, 0);
-AT(ulx_deadline, expired, 8);
+SIZE(ulx_deadline, 32);
 SIZE(ulx_key, 8);
 
-SIZE(ulx_case, 32);
+SIZE(ulx_case, 48);
 AT(ulx_case, what, 0);
 AT(ulx_case, error, 4);
 AT(ulx_case, channel, 8);
 AT(ulx_case, element, 16);
 AT(ulx_case, fiber, 24);
+AT(ulx_case, reserved, 32);
 
 SIZE(ulx_poll, 12);
 AT(ulx_poll, fd, 0);
 AT(ulx_poll, wanted, 4);
 AT(ulx_poll, ready, 8);
-SIZE(ulx_block, 64);
+SIZE(ulx_block, 128);
 SIZE(ulx_job, 16);
 AT(ulx_job, next, 0);
 AT(ulx_job, run, 8);
@@ -76,7 +75,7 @@ SIZE(ulx_metrics, 136);
 ROW(ulx_metrics, 0, size, workers, workers_sleeping, fibers_live);
 ROW(ulx_metrics, 32, fibers_spawned, fibers_ended, dispatches, steals);
 ROW(ulx_metrics, 64, parks, wakes, polls, events);
-ROW(ulx_metrics, 96, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups);
+ROW(ulx_metrics, 96, blocking_threads, stacks_refused, workers_retaken, lost_wakeups);
 AT(ulx_metrics, stack_bytes_trimmed, 128);
 
 int main(void) {

@@ -44,7 +44,7 @@ static inline void run_with_each_width(intptr_t (*body)(void*)) {
     CHECK_EQ(result, 42);
     ulx_metrics metrics = ULX_INIT(ulx_metrics);
     CHECK_EQ(ulx_runtime_metrics(runtime, &metrics), 0);
-    CHECK_EQ(metrics.rescued_wakeups, 0);
+    CHECK_EQ(metrics.lost_wakeups, 0);
     size_t abandoned = 1;
     CHECK_EQ(ulx_runtime_destroy(runtime, ULX_CANCEL, &abandoned), 0);
     CHECK_EQ(abandoned, 0);

@@ -23,7 +23,7 @@ static void count(void* argument) {
 static void set_flag(void* flag) {
   CHECK_EQ(ulx_mutex_lock(mutex), 0);
   *(bool*)flag = true;
-  ulx_condition_signal(condition, true);
+  ulx_condition_broadcast(condition);
   CHECK_EQ(ulx_mutex_unlock(mutex), 0);
 }
 

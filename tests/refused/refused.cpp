@@ -34,6 +34,12 @@ void servers(ux::net::tcp_listener& listener, ux::task_group& group) {
   listener.serve(group, [](ux::net::tcp_stream) {});  // REFUSED: no matching function
 }
 
+void flags(const char* name) {
+  const ux::event ready("ready");            // REFUSED: no matching
+  const ux::auto_reset_event changed(name);  // REFUSED: no matching
+  const ux::event set(true);                 // ACCEPTED: a bool
+}
+
 int&& temporary();
 
 void results() {
@@ -100,4 +106,5 @@ void former_names(int fd, const ux::runtime_metrics& numbers) {
   const ux::migration_guard pinned;                  // REFUSED: use no_migration_scope
   const ux::file read("name", ux::os::open_mode{});  // REFUSED: use ulexite::os::file
   (void)numbers.rescued_wakeups;                     // REFUSED: use lost_wakeups
+  (void)ux::shutdown_mode::stop;                     // REFUSED: use abandon
 }
