@@ -39,10 +39,13 @@ class channel_handle {
   // Whether the handle has a channel. If it has none, as after a move, every other operation throws usage_error.
   [[nodiscard]] explicit operator bool() const noexcept { return end_ != nullptr; }
 
-  // As the functions of channel.
+  // Closes the channel, as channel::close. Returns whether this call closed it.
   bool close() const { return at().close(); }
+  // Whether the channel is closed. Values may still be in it.
   [[nodiscard]] bool is_closed() const { return at().is_closed(); }
+  // The number of values in the buffer.
   [[nodiscard]] std::size_t size() const { return at().size(); }
+  // The room in the buffer, in values; `unbounded` if it has no limit.
   [[nodiscard]] std::size_t capacity() const { return at().capacity(); }
 
   // Whether both belong to the same channel.
@@ -127,7 +130,8 @@ class receiver : public detail::channel_handle<T> {
   explicit receiver(const std::shared_ptr<channel<T>>& from) : detail::channel_handle<T>(from) {}
 };
 
-// Makes a channel<T>(capacity), and returns its first sender and receiver. Throws std::bad_alloc.
+// Makes a channel<T>(capacity), and returns its first sender and receiver. Throws as the constructor of
+// channel, and std::bad_alloc.
 //
 //   auto [to, from] = make_channel<int>(16);
 template <class T>

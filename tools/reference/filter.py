@@ -10,7 +10,8 @@ in its place:
 - A comment behind a member, an enumerator or a declaration documents that.
 - All else stays as it is: comments above includes, State and Pairings blocks, bodies of functions.
 - Namespaces called detail, private and protected parts, deleted functions, defaulted ones without a comment, and
-  definitions outside of their class or namespace are hidden.
+  definitions outside of their class or namespace are hidden. But a class in detail that is the base of a public one is
+  not, because its members are those of that class.
 """
 
 import pathlib
@@ -92,18 +93,26 @@ def is_defined_outside(declaration):
     return bool(re.match(r"class boost::|[^(=]*\w::~?\w+\(", text))
 
 
+def bases(texts):
+    """The classes of a namespace detail from which a class at namespace scope derives publicly."""
+    derives = r"^class \w+(?:<\w+>)?(?: final)? : public (?:\w+::)?detail::(\w+)"
+    return {found[1] for text in texts for found in re.finditer(derives, text, re.MULTILINE)}
+
+
 class Scope:
     def __init__(self, kind, visible, public):
         self.kind = kind  # namespace, class, enum or body
         self.visible = visible  # its members, where they are public
         self.public = public
         self.condition = False  # inside it a \cond is open
+        self.shows_base = False  # a class of a namespace detail that is shown is open in it
         self.hidden = False  # a \cond is open before it
 
 
 class Filter:
-    def __init__(self, path):
+    def __init__(self, path, bases):
         self.group = group_of(path)
+        self.bases = bases
         self.scopes = [Scope("namespace", True, True)]
         self.hides = False  # a \cond is open before the current declaration
         self.statement = ""  # what there is of the current declaration
@@ -157,6 +166,10 @@ class Filter:
         code, trailing, at = self.split(line)
         fresh = not self.statement
         self.trailing_at = None
+        top = self.scopes[-1]
+        if fresh and top.kind == "namespace" and top.condition and self.declares_base(declaration):
+            top.visible, top.condition, top.shows_base = True, False, True
+            self.out.append(self.out.pop() + " /** \\endcond */")
         if fresh and self.documentable() and not re.match(r"\s*(#|}|(public|private|protected):)", code):
             before, after = self.document(code, trailing, declaration)
         else:
@@ -167,6 +180,10 @@ class Filter:
                 trailing = "///< " + escaped(trailing[2:].strip())
                 self.trailing_at = at
         self.out.append(before + self.scan(code) + after + ("  " + trailing if trailing else ""))
+
+    def declares_base(self, declaration):
+        found = re.match(r"(?:template <.*?> )?class (\w+)(?: final)?(?: :[^;]*)? \{", declaration)
+        return found and found[1] in self.bases
 
     @staticmethod
     def split(line):
@@ -244,6 +261,10 @@ class Filter:
             elif character == "}":
                 suffix += " /** \\endcond */" * self.scopes[-1].hidden
                 prefix += self.close()
+                if self.scopes and self.scopes[-1].shows_base:  # this was its end
+                    self.scopes[-1] = Scope("namespace", False, True)
+                    self.scopes[-1].condition = True
+                    suffix += " /** \\cond */"
             elif character == ";" and self.scopes[-1].kind != "body":
                 self.statement = ""
             elif character == "," and self.scopes[-1].kind == "enum":
@@ -292,11 +313,12 @@ class Filter:
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for header in map(pathlib.Path, sys.argv[2:]):
+    texts = {header: header.read_text(encoding="utf-8") for header in map(pathlib.Path, sys.argv[2:])}
+    shown = bases(texts.values())
+    for header, text in texts.items():
         copy = folder / header
         copy.parent.mkdir(parents=True, exist_ok=True)
-        lines = header.read_text(encoding="utf-8").split("\n")
-        copy.write_text("\n".join(Filter(header).run(lines)), encoding="utf-8")
+        copy.write_text("\n".join(Filter(header, shown).run(text.split("\n"))), encoding="utf-8")
 
 
 if __name__ == "__main__":
