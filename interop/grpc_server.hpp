@@ -86,17 +86,21 @@ using writing_handler = writes<handler<::grpc::ServerWriteReactor<Response>>, Re
 template <class Request, class Response>
 using reading_writing_handler = reads<writes<handler<::grpc::ServerBidiReactor<Request, Response>>, Response>, Request>;
 
-// Starts a handler whose body uses a Stream.
-template <class Stream, class Context, class Body>
-auto* serve(Context& in, ::grpc::CallbackServerContext& context, const std::source_location& where, Body&& body) {
-  using reactor = typename Stream::handler;
-  auto made = std::make_unique<reactor>(context);
-  made->start(in, where, [made = made.get(), body = std::decay_t<Body>(std::forward<Body>(body))]() mutable {
-    Stream stream(*made);
-    return body(stream);
-  });
-  return made.release();
-}
+// Makes the streams, whose friend it is.
+struct server {
+  // Starts a handler whose body uses a Stream.
+  template <class Stream, class Context, class Body>
+  static auto* serve(Context& in, ::grpc::CallbackServerContext& context, const std::source_location& where,
+                     Body&& body) {
+    using reactor = typename Stream::handler;
+    auto made = std::make_unique<reactor>(context);
+    made->start(in, where, [made = made.get(), body = std::decay_t<Body>(std::forward<Body>(body))]() mutable {
+      Stream stream(*made);
+      return body(stream);
+    });
+    return made.release();
+  }
+};
 
 }  // namespace detail
 
@@ -104,15 +108,15 @@ auto* serve(Context& in, ::grpc::CallbackServerContext& context, const std::sour
 template <class Request>
 class server_reader {
  public:
-  using handler = detail::reading_handler<Request>;  // internal
-  // For serve_reader only.
-  explicit server_reader(handler& call) noexcept : call_(call) {}
-
   // Waits for the next request. False when the client has ended its writes, or is gone. A cancellation point that
   // cancels the call.
   bool read(Request& into) { return call_.read(into); }
 
  private:
+  friend detail::server;
+  using handler = detail::reading_handler<Request>;
+  explicit server_reader(handler& call) noexcept : call_(call) {}
+
   handler& call_;
 };
 
@@ -120,32 +124,32 @@ class server_reader {
 template <class Response>
 class server_writer {
  public:
-  using handler = detail::writing_handler<Response>;  // internal
-  // For serve_writer only.
-  explicit server_writer(handler& call) noexcept : call_(call) {}
-
   // Sends a response. Waits until the client's window has room. False if the client is gone, or has cancelled the call.
   // A cancellation point that cancels the call.
   bool write(const Response& message, ::grpc::WriteOptions options = {}) { return call_.write(message, options); }
 
  private:
+  friend detail::server;
+  using handler = detail::writing_handler<Response>;
+  explicit server_writer(handler& call) noexcept : call_(call) {}
+
   handler& call_;
 };
 
-// Both, for the body of serve_stream. One fiber may read while another writes.
+// Both, for the body of serve_reader_writer. One fiber may read while another writes.
 template <class Request, class Response>
 class server_reader_writer {
  public:
-  using handler = detail::reading_writing_handler<Request, Response>;  // internal
-  // For serve_stream only.
-  explicit server_reader_writer(handler& call) noexcept : call_(call) {}
-
   // As server_reader::read.
   bool read(Request& into) { return call_.read(into); }
   // As server_writer::write.
   bool write(const Response& message, ::grpc::WriteOptions options = {}) { return call_.write(message, options); }
 
  private:
+  friend detail::server;
+  using handler = detail::reading_writing_handler<Request, Response>;
+  explicit server_reader_writer(handler& call) noexcept : call_(call) {}
+
   handler& call_;
 };
 
@@ -162,23 +166,23 @@ template <class Context, detail::handler_body Body>
 template <class Request, class Context, detail::handler_body<server_reader<Request>> Body>
 ::grpc::ServerReadReactor<Request>* serve_reader(Context& in, ::grpc::CallbackServerContext& context, Body&& body,
                                                  std::source_location where = std::source_location::current()) {
-  return detail::serve<server_reader<Request>>(in, context, where, std::forward<Body>(body));
+  return detail::server::serve<server_reader<Request>>(in, context, where, std::forward<Body>(body));
 }
 
 // A call with a stream of responses: calls body(server_writer<Response>&).
 template <class Response, class Context, detail::handler_body<server_writer<Response>> Body>
 ::grpc::ServerWriteReactor<Response>* serve_writer(Context& in, ::grpc::CallbackServerContext& context, Body&& body,
                                                    std::source_location where = std::source_location::current()) {
-  return detail::serve<server_writer<Response>>(in, context, where, std::forward<Body>(body));
+  return detail::server::serve<server_writer<Response>>(in, context, where, std::forward<Body>(body));
 }
 
 // A call with streams in both directions: calls body(server_reader_writer<Request, Response>&).
 template <class Request, class Response, class Context,
           detail::handler_body<server_reader_writer<Request, Response>> Body>
-::grpc::ServerBidiReactor<Request, Response>* serve_stream(
+::grpc::ServerBidiReactor<Request, Response>* serve_reader_writer(
     Context& in, ::grpc::CallbackServerContext& context, Body&& body,
     std::source_location where = std::source_location::current()) {
-  return detail::serve<server_reader_writer<Request, Response>>(in, context, where, std::forward<Body>(body));
+  return detail::server::serve<server_reader_writer<Request, Response>>(in, context, where, std::forward<Body>(body));
 }
 
 // Ends a server: it takes no further calls, and those under way have `grace`; then they are cancelled, and their

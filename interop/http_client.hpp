@@ -105,6 +105,10 @@ class client {
   }
   // Sends the header of a request whose body follows by reply::write and reply::end, in `size` bytes, or without a size
   // in chunks; that of `asked` is left out. Is never sent twice.
+  [[nodiscard]] reply begin(std::string_view address, http::request asked, std::optional<std::uint64_t> size = {}) {
+    return begin(url::parse(address), std::move(asked), size);
+  }
+  // As above.
   [[nodiscard]] reply begin(const url& at, http::request asked, std::optional<std::uint64_t> size = {}) {
     fill_in(at, asked);
     asked.body().clear();
@@ -197,7 +201,7 @@ class client {
     made->origin = at.origin();
     made->tcp = net::tcp_stream::connect(net::address(at.host, at.port), {.timeout = options_.connect_time});
     made->tcp.expires_at(until);
-    made->stream = at.secure ? options_.tls(made->tcp, at.host) : std::make_unique<bare_wire>(made->tcp);
+    made->stream = at.secure ? options_.tls(made->tcp, at.host) : std::make_unique<detail::http::bare_wire>(made->tcp);
     return made;
   } catch (const operation_cancelled&) {
     throw;
@@ -254,7 +258,7 @@ class client {
   }
   // Reads a small body that nobody wants, so that the connection can be kept.
   static void discard(reply& got) {
-    if (got.size().value_or(reply::block_size) < reply::block_size)
+    if (got.body_size().value_or(reply::block_size) < reply::block_size)
       while (!got.read_some().empty()) {
       }
   }

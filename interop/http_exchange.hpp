@@ -211,7 +211,7 @@ class exchange {
   // if it has fewer bytes than its Content-Length.
   void end() {
     if (ended_ || upgraded_) return;
-    if (code_ == 0) throw std::logic_error("http::exchange: the handler has not answered");
+    if (result_ == 0) throw std::logic_error("http::exchange: the handler has not answered");
     if (!bodyless_ && left_.value_or(0) > 0)
       throw std::logic_error("http::exchange: " + std::to_string(*left_) + " bytes of the answer are missing");
     if (chunked_) pending_ += "0\r\n\r\n";
@@ -239,9 +239,9 @@ class exchange {
   // Whether all of the request was read.
   [[nodiscard]] bool is_whole() const noexcept { return body() == whole; }
   // The answer's status, 0 if there is none yet.
-  [[nodiscard]] unsigned code() const noexcept { return code_; }
+  [[nodiscard]] unsigned result_int() const noexcept { return result_; }
   // The bytes of the answer's body that were sent.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
   // Whether all of the answer was sent, or the connection is in other hands.
   [[nodiscard]] bool ended() const noexcept { return ended_ || upgraded_; }
 
@@ -267,7 +267,7 @@ class exchange {
 
   // Counts bytes of the body that the handler sends; false if the answer has no body.
   bool takes(std::uint64_t size) {
-    if (code_ == 0 || ended_) throw std::logic_error("http::exchange: a body without an answer that was begun");
+    if (result_ == 0 || ended_) throw std::logic_error("http::exchange: a body without an answer that was begun");
     if (bodyless_) return false;
     if (left_ && size > *left_) throw std::logic_error("http::exchange: the answer is longer than its Content-Length");
     if (left_) *left_ -= size;
@@ -276,7 +276,7 @@ class exchange {
   // Begins a header with the status line.
   void open_header(unsigned number, std::string_view reason, bool is_old, std::optional<std::uint64_t> size) {
     constexpr std::uint64_t small = 16 * 1024;  // room for such a body, because its first part goes with the header
-    if (code_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
+    if (result_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
     if (body_held_back() || body() == failed || closing_.stop_requested()) keep_alive_ = false;
     const status code = boost::beast::http::int_to_status(number);
     bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
@@ -299,7 +299,7 @@ class exchange {
     if (!connection.empty()) append_field(pending_, "Connection", connection);
     if (!is_dated) detail::http::append_date(pending_);
     pending_ += "\r\n";
-    code_ = number;
+    result_ = number;
   }
 
   void send_pending(std::size_t of_body) {
@@ -314,13 +314,13 @@ class exchange {
     const auto begun = steady_clock::now();
     std::chrono::nanoseconds time = limits_.write_time;
     if (limits_.least_rate > 0) {
-      const std::chrono::duration<double> at_least_rate(static_cast<double>(bytes_ + size) /
+      const std::chrono::duration<double> at_least_rate(static_cast<double>(bytes_sent_ + size) /
                                                         static_cast<double>(limits_.least_rate));
       const auto left = std::chrono::duration<double>(limits_.write_time) + at_least_rate - spent_;
       if (left < time) time = std::chrono::duration_cast<std::chrono::nanoseconds>(left);
     }
     wire_.tcp().writes_expire_at(detail::http::end_of(time, begun));
-    bytes_ += send();
+    bytes_sent_ += send();
     spent_ += steady_clock::now() - begun;
   }
 
@@ -364,11 +364,11 @@ class exchange {
   bool is_head_ = false;
 
   // The answer.
-  unsigned code_ = 0;
+  unsigned result_ = 0;
   std::string pending_;                // what leaves with the next part
   std::optional<std::uint64_t> left_;  // of its Content-Length
   bool chunked_ = false, bodyless_ = false, ended_ = false, upgraded_ = false;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_sent_ = 0;
   std::chrono::duration<double> spent_{};  // in writes
 };
 

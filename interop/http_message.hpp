@@ -51,13 +51,12 @@ std::string value(const fields& from, const Name& name) {
 // A time as in "Sun, 06 Nov 1994 08:49:37 GMT", which has four digits for the year: one before the year 0 or after 9999
 // becomes the nearest that fits. Of std::chrono and not of gmtime, which takes a lock of the whole process for the time
 // zone that it does not use. Nor of snprintf, which takes longer than the rest of an answer's header.
-inline std::string date(std::time_t time) {
+inline std::string date(std::chrono::sys_seconds time) {
   constexpr std::string_view days = "SunMonTueWedThuFriSat", months = "JanFebMarAprMayJunJulAugSepOctNovDec";
   constexpr auto begin_of = [](int year) {
     return std::chrono::sys_seconds(std::chrono::sys_days(std::chrono::year(year) / 1 / 1));
   };
-  const auto at = std::clamp(std::chrono::sys_seconds(std::chrono::seconds(time)), begin_of(0),
-                             begin_of(10'000) - std::chrono::seconds(1));
+  const auto at = std::clamp(time, begin_of(0), begin_of(10'000) - std::chrono::seconds(1));
   const auto midnight = std::chrono::floor<std::chrono::days>(at);
   const std::chrono::year_month_day day(midnight);
   const std::chrono::hh_mm_ss clock(at - midnight);
@@ -127,16 +126,23 @@ class refusal : public std::runtime_error {
  public:
   // `why` is for the client. http::status::unknown counts as 500.
   refusal(http::status code, const std::string& why)
-      : std::runtime_error(why), code_(code == status::unknown ? status::internal_server_error : code) {}
+      : std::runtime_error(why), result_(code == status::unknown ? status::internal_server_error : code) {}
   // The same, by the number of the status. One that Beast does not know, such as 418, counts as 500.
   refusal(unsigned code, const std::string& why) : refusal(boost::beast::http::int_to_status(code), why) {}
 
   // The status of the answer.
-  [[nodiscard]] http::status code() const noexcept { return code_; }
+  [[nodiscard]] http::status result() const noexcept { return result_; }
 
  private:
-  http::status code_;
+  http::status result_;
 };
+
+}  // namespace ulexite::http
+
+namespace ulexite::detail::http {
+
+using namespace ulexite::http;
+using ulexite::http::request;  // there is a detail::request
 
 // Whether it is a name, an IPv4 address or an IPv6 address in brackets, perhaps with a port; or nothing at all.
 inline bool is_host(std::string_view text) {
@@ -168,6 +174,10 @@ bool has_strange_encoding(const Header& header) {
          (count == 1 && (header.version() < 11 || !boost::beast::iequals(header[field::transfer_encoding], "chunked")));
 }
 
+}  // namespace ulexite::detail::http
+
+namespace ulexite::http {
+
 // Throws a refusal for a wrong Host or Transfer-Encoding. serve() does it for each request; it is for programs that
 // read requests by Beast themselves. Beast ignores any Transfer-Encoding but `chunked`, so the body would pass for the
 // next request. A proxy before this server may see it otherwise, and let such a request through. A proxy that speaks
@@ -183,10 +193,11 @@ void check_host_and_encoding(const Header& asked) {
   }
   if (hosts > 1) throw refusal(status::bad_request, "there are several Hosts");
   if (hosts == 0 && !is_old) throw refusal(status::bad_request, "the Host is missing");
-  if (!is_host(host)) throw refusal(status::bad_request, "the Host is none");
+  if (!detail::http::is_host(host)) throw refusal(status::bad_request, "the Host is none");
   if (encodings == 0) return;
   if (is_old) throw refusal(status::bad_request, "HTTP/1.0 has no Transfer-Encoding");
-  if (has_strange_encoding(asked)) throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
+  if (detail::http::has_strange_encoding(asked))
+    throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
 }
 
 // Erases what concerns only one connection, as a proxy must: known fields, and those that `Connection` names, but Host.
@@ -215,17 +226,6 @@ inline void append_field(std::string& to, std::string_view name, std::string_vie
   std::copy_n("\r\n", 2, end);
 }
 
-// Drops the empty lines before a request, which RFC 9112, 2.2 lets a client send, and which Beast takes for a malformed
-// request. Returns whether the rest of the flat `buffer` begins a request.
-template <class Buffer>
-bool skip_empty_lines(Buffer& buffer) {
-  const auto begins_with = [&buffer](const char* text) {
-    return std::string_view(static_cast<const char*>(buffer.data().data()), buffer.size()).starts_with(text);
-  };
-  while (begins_with("\r\n")) buffer.consume(2);
-  return buffer.size() > 1 || (buffer.size() == 1 && !begins_with("\r"));
-}
-
 // An absolute address of http or https, in its parts.
 struct url {
   bool secure = false;     // https
@@ -248,8 +248,16 @@ struct url {
 
 namespace ulexite::detail::http {
 
-using namespace ulexite::http;
-using ulexite::http::request;  // there is a detail::request
+// Drops the empty lines before a request, which RFC 9112, 2.2 lets a client send, and which Beast takes for a malformed
+// request. Returns whether the rest of the flat `buffer` begins a request.
+template <class Buffer>
+bool skip_empty_lines(Buffer& buffer) {
+  const auto begins_with = [&buffer](const char* text) {
+    return std::string_view(static_cast<const char*>(buffer.data().data()), buffer.size()).starts_with(text);
+  };
+  while (begins_with("\r\n")) buffer.consume(2);
+  return buffer.size() > 1 || (buffer.size() == 1 && !begins_with("\r"));
+}
 
 // RFC 3986, 5.2.4.
 inline std::string without_dots(std::string_view path) {
@@ -296,7 +304,7 @@ inline void append_chunk(std::string& to, std::string_view part) {
   thread_local std::time_t made_at = -1;
   thread_local char line[form.size()];
   if (const std::time_t now = ::time(nullptr); now != made_at) {
-    ("Date: " + date(now) + "\r\n").copy(line, sizeof line);
+    ("Date: " + date(std::chrono::sys_seconds(std::chrono::seconds(now))) + "\r\n").copy(line, sizeof line);
     made_at = now;
   }
   to.append(line, sizeof line);
@@ -344,7 +352,7 @@ inline url url::parse(std::string_view text) {
   const auto colon = made.authority.rfind(':');
   const bool has_port = colon != std::string::npos && made.authority.find(']', colon) == std::string::npos;
   made.host = made.authority.substr(0, has_port ? colon : std::string::npos);
-  if (made.host.empty() || !is_host(made.authority)) throw fail("its host is none");
+  if (made.host.empty() || !detail::http::is_host(made.authority)) throw fail("its host is none");
   if (made.host.starts_with('[')) made.host = made.host.substr(1, made.host.size() - 2);
   made.port = made.secure ? 443 : 80;
   if (has_port && colon + 1 < made.authority.size()) {

@@ -51,7 +51,7 @@ class reply {
   // The answer, without its body.
   [[nodiscard]] const response& header() const noexcept { return header_; }
   // The size of the body, if the header tells.
-  [[nodiscard]] std::optional<std::uint64_t> size() const { return detail::http::length_of(header_); }
+  [[nodiscard]] std::optional<std::uint64_t> body_size() const { return detail::http::length_of(header_); }
   // The next part of the body, valid until the next call; empty at the end. Waits for at least a byte.
   [[nodiscard]] std::string_view read_some();
   // Whether there may be a part without a wait.
@@ -172,7 +172,7 @@ inline void reply::read_header() {
     if (code / 100 != 1 || code == 101) break;  // else one like 103 Early Hints, before the answer itself
   }
   static_cast<boost::beast::http::response_header<>&>(header_) = std::move(parser_->get().base());
-  if (http::has_strange_encoding(header_))
+  if (detail::http::has_strange_encoding(header_))
     fail(boost::beast::http::make_error_code(boost::beast::http::error::bad_transfer_encoding), "reading the answer");
   if (parser_->is_done()) return end_whole_answer();
   detail::http::make_room_for_body(connection_->buffer, *parser_, block_size);

@@ -13,7 +13,7 @@
 #include <ulexite/coroutine/net.hpp>
 #include <ulexite/coroutine/task.hpp>
 #include <ulexite/interop/http_exchange.hpp>
-#include <ulexite/interop/last_words.hpp>
+#include <ulexite/interop/lingering_close.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <cstdio>
@@ -39,14 +39,14 @@ struct server_options {
   // The descriptors that each needs: see net::serve_options.
   std::size_t descriptors_per_connection = 1;
   // After the stop, how long requests under way have before their fibers are asked to stop.
-  std::chrono::nanoseconds grace_time = std::chrono::seconds(10);
+  std::chrono::nanoseconds drain_time = std::chrono::seconds(10);
   // Makes the answer to a wrong request, and to an exception of the handler (500). Empty: a line of text.
-  std::function<response(status code, const std::string& why)> refuse{};
+  std::function<response(const exchange& of, status code, const std::string& why)> refuse{};
   // Called with an exception that left the handler and is not the client's affair. It must not throw. Empty: a line on
   // stderr.
   std::function<void(const exchange& of, const std::exception_ptr& failure)> on_error{};
-  // Called at the end of each request, such as for a log; also of one that could not be read: code() is 0 if it was not
-  // answered. It must not throw.
+  // Called at the end of each request, such as for a log; also of one that could not be read: result_int() is 0 if it
+  // was not answered. It must not throw.
   std::function<void(const exchange& of)> on_end{};
 };
 
@@ -136,7 +136,7 @@ class connection {
     tcp_.expires_after(options_.limits.linger_time);
     std::error_code ignored;  // the rest is read below
     wire_->shutdown_write(ignored);
-    deliver_last_words(tcp_, options_.limits.linger_time);
+    net::lingering_close(tcp_, options_.limits.linger_time);
   }
 
   // Whether another request may follow.
@@ -152,7 +152,7 @@ class connection {
     try {
       answer_one(now);
     } catch (...) {
-      if (now.code() != 0 && !now.ended()) tcp_.abort();  // what was sent must not look like a whole answer
+      if (now.result_int() != 0 && !now.ended()) tcp_.abort();  // what was sent must not look like a whole answer
       throw;
     }
     return now.ended() && now.keep_alive() && now.is_whole();
@@ -167,7 +167,7 @@ class connection {
       if (now.keep_alive() && !now.is_whole()) now.skip_body();
     } catch (const refusal& refused) {
       if (now.ended()) return now.make_last();  // it was about the rest of the body
-      refuse(now, refused.code(), refused.what());
+      refuse(now, refused.result(), refused.what());
     } catch (const operation_cancelled&) {
       this_fiber::check();  // else it was a deadline of the handler's own
       report(now);
@@ -180,12 +180,12 @@ class connection {
     }
   }
   void refuse(exchange& now, status code, const std::string& why) {
-    if (now.code() != 0 || now.ended()) {
-      if (now.code() == 0) tcp_.abort();  // upgraded: what the handler has sent must not look whole either
+    if (now.result_int() != 0 || now.ended()) {
+      if (now.result_int() == 0) tcp_.abort();  // upgraded: what the handler has sent must not look whole either
       throw peer_failed(why);
     }
     if (!now.is_whole()) now.make_last();
-    now.send_unread(options_.refuse ? options_.refuse(code, why) : line_of(code, why));
+    now.send_unread(options_.refuse ? options_.refuse(now, code, why) : line_of(code, why));
   }
   static response line_of(status code, const std::string& why) {
     return {code, std::to_string(static_cast<unsigned>(code)) + " " +
@@ -265,7 +265,7 @@ template <class Handler>
 // handler's own is answered with 503, another exception with 500, and goes to on_error. If the answer has begun, the
 // connection is cut.
 //
-// At the close, idle connections end, requests under way are answered with `Connection: close`, and after grace_time
+// At the close, idle connections end, requests under way are answered with `Connection: close`, and after drain_time
 // the handlers are asked to stop; serve still waits for them. For fibers. A cancellation point, as tcp_listener::serve,
 // which tells more. In reports the fibers are spawned at `where`.
 template <class Handler>
@@ -280,7 +280,7 @@ void serve(net::tcp_listener& listener, Handler handler, const server_options& o
       },
       {.max_connections = options.max_connections,
        .descriptors_per_connection = options.descriptors_per_connection,
-       .drain_time = options.grace_time},
+       .drain_time = options.drain_time},
       where);
 }
 

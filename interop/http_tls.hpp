@@ -13,10 +13,10 @@
 #include <string_view>
 #include <utility>
 
-namespace ulexite::http {
+namespace ulexite::detail::http {
 
 // A connection in TLS. The constructor shakes hands: it waits, and throws as tls_stream's handshake does.
-class tls_wire final : public wire {
+class tls_wire final : public ulexite::http::wire {
  public:
   using wire::write;
 
@@ -50,18 +50,22 @@ class tls_wire final : public wire {
   std::unique_ptr<tls_stream<net::tcp_stream>> stream_;
 };
 
+}  // namespace ulexite::detail::http
+
+namespace ulexite::http {
+
 // What makes TLS of a server's, or a client's, connections. The first form shares a context that must live as long; the
 // second owns it.
 [[nodiscard]] inline wire_maker over_tls(const tls_context& context) {
   return [&context](net::tcp_stream& tcp, const std::string& server_name) {
-    return std::make_unique<tls_wire>(tcp, context, server_name);
+    return std::make_unique<detail::http::tls_wire>(tcp, context, server_name);
   };
 }
 // As above.
 [[nodiscard]] inline wire_maker over_tls(tls_context&& context) {
   return [owned = std::make_shared<const tls_context>(std::move(context))](net::tcp_stream& tcp,
                                                                            const std::string& server_name) {
-    return std::make_unique<tls_wire>(tcp, *owned, server_name);
+    return std::make_unique<detail::http::tls_wire>(tcp, *owned, server_name);
   };
 }
 

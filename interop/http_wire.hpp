@@ -145,8 +145,12 @@ class wire {
   net::tcp_stream& tcp_;
 };
 
+}  // namespace ulexite::http
+
+namespace ulexite::detail::http {
+
 // A connection without encryption.
-class bare_wire final : public wire {
+class bare_wire final : public ulexite::http::wire {
  public:
   using wire::wire;
   using wire::write;
@@ -178,6 +182,10 @@ class bare_wire final : public wire {
     return sent;
   }
 };
+
+}  // namespace ulexite::detail::http
+
+namespace ulexite::http {
 
 // Makes the stream of a connection. A server's gets an empty name, a client's the name of the server.
 using wire_maker = std::function<std::unique_ptr<wire>(net::tcp_stream& tcp, const std::string& server_name)>;

@@ -52,6 +52,12 @@ struct pool_options {
   bool prepare = true;  // false: prepared() works as exec(), for a pooler that shares connections by transaction
 };
 
+// How pool::transaction works.
+struct transaction_options {
+  std::string begin = "BEGIN";  // the statement that begins it, such as "BEGIN ISOLATION LEVEL SERIALIZABLE"
+  int attempts = 10;            // in all, if it cannot be serialized or is the victim of a deadlock; 1: no repetition
+};
+
 // What a pool has done.
 struct pool_metrics {
   std::uint64_t connects = 0;          // connections made
@@ -115,18 +121,20 @@ class pool {
   // The same as connection::run.
   std::vector<result> run(const batch& all) { return acquire()->run(all); }
 
-  // Executes `begin` ("BEGIN ISOLATION LEVEL SERIALIZABLE"), body(connection&) and COMMIT; returns what `body` returns.
-  // Any exception rolls back. Repeats all after a serialization failure or a deadlock (40001, 40P01), at most 10 times
-  // in all, with a growing pause; so `body` must have no other effect. If `body` caught the error of a statement, the
-  // transaction has failed; COMMIT then rolls back, which throws sql_error 25P02. A connection_lost is `sent` only if
-  // COMMIT was. If the caller is stopped in COMMIT, the outcome is unknown.
+  // Executes BEGIN, body(connection&) and COMMIT; returns what `body` returns. Any exception rolls back. Repeats all
+  // after a serialization failure or a deadlock (40001, 40P01), up to the options' attempts, with a growing pause; so
+  // `body` must have no other effect. If `body` caught the error of a statement, the transaction has failed; COMMIT
+  // then rolls back, which throws sql_error 25P02. A connection_lost is `sent` only if COMMIT was. If the caller is
+  // stopped in COMMIT, the outcome is unknown. Throws usage_error for less than one attempt.
   template <class Body>
-  std::invoke_result_t<Body&, connection&> transaction(Body&& body, const std::string& begin = "BEGIN") {
+  std::invoke_result_t<Body&, connection&> transaction(Body&& body, const transaction_options& options = {}) {
+    if (options.attempts < 1)
+      throw usage_error("ulexite::postgres: a transaction of " + std::to_string(options.attempts) + " attempts");
     for (int attempt = 1;; ++attempt) {
       try {
-        return attempt_transaction(body, begin);
+        return attempt_transaction(body, options.begin);
       } catch (const sql_error& error) {
-        if (!error.may_succeed_later() || attempt == 10) throw;
+        if (!error.may_succeed_later() || attempt == options.attempts) throw;
       }
       // The time now is as good as random.
       this_fiber::sleep_for(steady_clock::now().time_since_epoch() % (attempt * std::chrono::milliseconds(4)));
@@ -167,7 +175,7 @@ class pool {
     auto made = try_for(options_.connect_time, [&] {
       for (auto pause = std::chrono::milliseconds(20);; pause = std::min(pause * 2, std::chrono::milliseconds(500))) {
         try {
-          auto fresh = std::make_unique<connection>(conninfo_, options_.prepare);
+          auto fresh = std::make_unique<connection>(conninfo_, connection_options{.prepare = options_.prepare});
           count(&pool_metrics::connects);
           return fresh;
         } catch (const connection_lost& error) {
@@ -256,11 +264,18 @@ class pool {
   task_group menders_{on_error::keep_going};  // ends first
 };
 
-// A notification of NOTIFY.
+// What a listener has to tell.
 struct notification {
-  std::string channel;  // as in NOTIFY
-  std::string payload;  // its text, or empty
-  int sender = 0;       // the process of the server that has sent it
+  // The server keeps no notifications, so some may be missing before `connected`: read the tables again. A later
+  // version may add kinds.
+  enum class kind {
+    message,    // a notification of NOTIFY
+    connected,  // the listener has connected, for the first time or again
+  };
+  kind what = kind::message;  // happened
+  std::string channel{};      // of a message, as in NOTIFY
+  std::string payload{};      // its text, or empty
+  int sender = 0;             // the process of the server that has sent it
 };
 
 // How a listener works.
@@ -280,18 +295,17 @@ class listener {
     detail::parse_conninfo(conninfo_);
   }
 
-  // The next notification. nullopt: the listener has connected, for the first time or again. The server keeps no
-  // notifications, so some may be missing: read the tables again. Waits; while the server is away it tries again. A
-  // cancellation point, which loses nothing. Throws sql_error if the server refuses the connection for good, or a
-  // channel.
-  std::optional<notification> next() {
+  // Waits for a message, or until the listener has connected, and returns it. While the server is away it tries again.
+  // A cancellation point: when it throws, nothing is lost, and next() may be called again. Throws sql_error if the
+  // server refuses the connection for good, or a channel.
+  notification next() {
     if (on_ && on_->busy_) on_.reset();  // a check was cut off
     for (auto pause = std::chrono::milliseconds(20);; pause = std::min(pause * 2, std::chrono::milliseconds(1000))) {
       try {
         if (on_) {
-          if (auto heard = hear()) return heard;
+          if (auto heard = hear()) return std::move(*heard);
         } else if (try_for(options_.connect_time, [this] { connect(); })) {
-          return std::nullopt;
+          return {.what = notification::kind::connected};
         }
       } catch (const connection_lost&) {
       }
@@ -306,7 +320,7 @@ class listener {
     for (;;) {
       if (PGnotify* const got = PQnotifies(on_->get())) {
         const std::unique_ptr<PGnotify, detail::free_with<PQfreemem>> owner(got);
-        return notification{got->relname, got->extra, got->be_pid};
+        return notification{notification::kind::message, got->relname, got->extra, got->be_pid};
       }
       if (net::wait_fd(PQsocket(on_->get()), net::interest::read, options_.check_time) != net::interest::none) {
         if (!PQconsumeInput(on_->get())) return std::nullopt;

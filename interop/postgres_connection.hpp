@@ -31,6 +31,13 @@
 
 namespace ulexite::postgres {
 
+// How a connection works.
+struct connection_options {
+  // Whether prepared() prepares. False: it works as exec(), because some poolers hand each transaction to another
+  // process of the server.
+  bool prepare = true;
+};
+
 // A connection to a PostgreSQL server. One fiber or plain thread at a time may use it. As a rule a pool makes it.
 //
 // Every call that talks to the server waits for it, and is a cancellation point. A caller that is stopped, or whose
@@ -44,9 +51,9 @@ class connection {
   // Connects. `conninfo` is as for libpq: keywords and values, or a URI. Waits without a limit of its own. Throws
   // std::invalid_argument for a bad `conninfo`. Throws sql_error if the server refuses the connection for good, such as
   // for a wrong password or an unknown database. Throws connection_lost if the server is not there, starts, or has no
-  // room. With `prepare` false prepared() does not prepare, because some poolers hand each transaction to another
-  // process of the server.
-  explicit connection(const std::string& conninfo, bool prepare = true) : link_(conninfo), prepares_(prepare) {}
+  // room.
+  explicit connection(const std::string& conninfo, connection_options options = {})
+      : link_(conninfo), options_(options) {}
 
   // Executes a statement with the parameters $1, $2, ... Without parameters it may be several statements, separated by
   // semicolons, which are one transaction; the result is that of the last.
@@ -66,7 +73,7 @@ class connection {
   template <class... P>
   result prepared(const std::string& sql, const P&... values) {
     const detail::parameters<sizeof...(P)> all(values...);
-    if (!prepares_)
+    if (!options_.prepare)
       return execute(
           [&] { return PQsendQueryParams(get(), sql.c_str(), all.size(), nullptr, all.data(), nullptr, nullptr, 0); });
     const std::string& name = name_of(sql);
@@ -341,7 +348,7 @@ class connection {
   }
 
   detail::link link_;
-  const bool prepares_;
+  const connection_options options_;
   std::unordered_map<std::string, std::string> statements_;  // the names of those that are prepared
   std::size_t names_ = 0;
   bool busy_ = false;  // a statement is under way, or was given up

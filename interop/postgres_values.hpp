@@ -170,9 +170,6 @@ bool parse(std::string_view text, T& value) {
 // A row of a result, which must live longer.
 class row {
  public:
-  // Row number `index` of `of`, which has it.
-  row(const PGresult* of, int index) noexcept : of_(of), index_(index) {}
-
   // The column, from 0 or by its name, as a T: a number, bool, std::string, std::string_view (as long as the result
   // lives), std::vector<std::byte> for bytea, or a std::optional of these, which is empty for NULL. Throws value_error
   // if the value is no T, or NULL and T is no optional; usage_error if there is no such column.
@@ -217,6 +214,9 @@ class row {
   [[nodiscard]] int columns() const noexcept { return PQnfields(of_); }
 
  private:
+  friend class result;
+  row(const PGresult* of, int index) noexcept : of_(of), index_(index) {}
+
   [[noreturn]] void refuse(int column, const std::string& what) const {
     throw value_error("ulexite::postgres: column \"" + std::string(PQfname(of_, column)) + "\" of row " +
                       std::to_string(index_) + " is " + what);
@@ -259,8 +259,6 @@ class result {
     using value_type = row;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
-    // At a row.
-    iterator(const PGresult* of, int index) noexcept : of_(of), index_(index) {}
     row operator*() const noexcept { return {of_, index_}; }
     iterator& operator++() noexcept {
       ++index_;
@@ -270,6 +268,9 @@ class result {
     friend bool operator==(const iterator&, const iterator&) = default;
 
    private:
+    friend result;
+    iterator(const PGresult* of, int index) noexcept : of_(of), index_(index) {}
+
     const PGresult* of_ = nullptr;
     int index_ = 0;
   };

@@ -19,6 +19,7 @@
 //     const ulexite::deadline_scope patience(200ms);
 //     db.command("INCR", "visits");
 //   } catch (const redis::unanswered& why) {  // connection_lost, late or stopped
+//     log(why.what());
 //     if (!why.sent()) ...                    // it was not, and it is safe to repeat it
 //   }
 //

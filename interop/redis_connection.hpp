@@ -179,7 +179,8 @@ class connection {
   }
 
   // Waits for the next reply, in the order of the commands, and returns it, also if it is an error: see
-  // reply_view::check. Calls flush() first. Throws error for bytes that are no reply, and for one beyond the limits.
+  // reply_view::check. Calls flush() first. Throws reply_error for bytes that are no reply, and for one beyond the
+  // limits.
   reply receive() {
     flush();
     for (;;) {
@@ -242,9 +243,9 @@ class connection {
   std::optional<reply> next_reply() try {
     redisReply* const next = reader_.next();
     return next ? std::optional<reply>(next) : std::nullopt;
-  } catch (const error& why) {
+  } catch (const reply_error& why) {
     stream_.close();
-    throw error("ulexite: " + name_ + ": " + why.what());
+    throw reply_error("ulexite: " + name_ + ": " + why.what());
   } catch (...) {
     stream_.close();
     throw;

@@ -52,9 +52,9 @@ class back_off {
 
 // How a pool works.
 struct pool_options {
-  std::size_t size = 8;                                      // the most connections
-  std::chrono::nanoseconds wait = std::chrono::seconds(10);  // the longest wait for a connection
-  connection_options connection{};                           // of each
+  std::size_t size = 8;                                              // the most connections
+  std::chrono::nanoseconds acquire_time = std::chrono::seconds(10);  // the longest wait for a connection
+  connection_options connection{};                                   // of each
   // Called when an attempt to connect fails after one that succeeded, with the reason; and with "" when one succeeds
   // again. Must not wait.
   std::function<void(std::string_view why)> on_change{};
@@ -99,8 +99,6 @@ class pool {
   // A borrowed connection, for pipelines and transactions. Its end closes the connection, unless it was handed back.
   class lease {
    public:
-    // Takes a connection: see acquire.
-    explicit lease(pool& from) : from_(from), connection_(from.take_within_limit()) {}
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
     ~lease() {
@@ -122,11 +120,14 @@ class pool {
     }
 
    private:
+    friend pool;
+    explicit lease(pool& from) : from_(from), connection_(from.take_within_limit()) {}
+
     pool& from_;
     std::unique_ptr<connection> connection_;
   };
   // Waits until a connection is free, and connects if none is open. Repeats this, with growing pauses, until it
-  // succeeds or the options' wait is over.
+  // succeeds or the options' acquire_time is over.
   [[nodiscard]] lease acquire() { return lease(*this); }
 
   // The reason why no connection can be had. Never waits.
@@ -155,7 +156,7 @@ class pool {
   // For a lease, which gives the permit of free_ back. Nothing was sent yet.
   std::unique_ptr<connection> take_within_limit() {
     try {
-      auto taken = try_for(options_.wait, [&] {
+      auto taken = try_for(options_.acquire_time, [&] {
         free_.acquire();
         try {
           return take();
@@ -204,7 +205,7 @@ class pool {
         note_failure(why.what());
       } catch (const std::system_error&) {  // the fiber is stopped or late
         throw;
-      } catch (const error& why) {  // it will not go by itself
+      } catch (const reply_error& why) {  // it will not go by itself
         note_failure(why.what());
         throw;
       }
@@ -236,8 +237,8 @@ class pool {
 };
 
 // Calls `function` until it returns, and returns what it returns: after connection_lost, and after a server_error that
-// passes, it calls it again, with growing pauses. For commands that may be carried out twice, such as GET, SET, XACK.
-// Use a deadline_scope. A cancellation point.
+// may_succeed_later(), it calls it again, with growing pauses. For commands that may be carried out twice, such as GET,
+// SET, XACK. Use a deadline_scope. A cancellation point.
 template <class F>
 decltype(auto) repeat(F&& function) {
   for (detail::back_off pauses;; pauses.note_failure(), pauses.wait()) {
@@ -245,7 +246,7 @@ decltype(auto) repeat(F&& function) {
       return function();
     } catch (const connection_lost&) {
     } catch (const server_error& why) {
-      if (!why.passes()) throw;
+      if (!why.may_succeed_later()) throw;
     }
   }
 }

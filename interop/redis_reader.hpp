@@ -33,18 +33,18 @@ class reply_reader {
     if (redisReaderFeed(reader_.get(), bytes, size) != REDIS_OK) throw std::bad_alloc();
     bytes_ += size;
   }
-  // The next reply; null if more bytes are needed. Throws error for bytes that are no reply, and for one that is too
-  // large. Then the reader is of no further use.
+  // The next reply; null if more bytes are needed. Throws reply_error for bytes that are no reply, and for one that is
+  // too large. Then the reader is of no further use.
   [[nodiscard]] redisReply* next() {
     void* complete = nullptr;
     if (redisReaderGetReply(reader_.get(), &complete) != REDIS_OK) {
-      if (!too_large_.empty()) throw error("the reply is too large: " + too_large_);
+      if (!too_large_.empty()) throw reply_error("the reply is too large: " + too_large_);
       if (reader_->err == REDIS_ERR_OOM) throw std::bad_alloc();
-      throw error(std::string("what arrived is no reply: ") + reader_->errstr);
+      throw reply_error(std::string("what arrived is no reply: ") + reader_->errstr);
     }
     if (!complete) {
       if (bytes_ <= limits_.bytes) return nullptr;
-      throw error("the reply is too large: more than " + std::to_string(limits_.bytes) + " bytes");
+      throw reply_error("the reply is too large: more than " + std::to_string(limits_.bytes) + " bytes");
     }
     bytes_ = reader_->len - reader_->pos;  // of the replies behind it
     elements_ = 0;

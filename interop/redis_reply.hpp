@@ -16,22 +16,22 @@
 namespace ulexite::redis {
 
 // A reply that is an error, an answer that is no reply, or a reply of another kind than the caller expects.
-class error : public std::runtime_error {
+class reply_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 // The server refused a command: what() is its text, such as "WRONGTYPE Operation against a key ...".
-class server_error : public error {
+class server_error : public reply_error {
  public:
-  using error::error;
+  using reply_error::reply_error;
   // The first word: "WRONGTYPE", "NOSCRIPT", or "ERR" for many.
   [[nodiscard]] std::string_view code() const noexcept {
     const std::string_view text = what();
     return text.substr(0, text.find(' '));
   }
   // Whether the command may succeed later: the server loads its data, runs a long script, or changes its role.
-  [[nodiscard]] bool passes() const noexcept {
+  [[nodiscard]] bool may_succeed_later() const noexcept {
     for (const std::string_view each : {"LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN"})
       if (code() == each) return true;
     return false;
@@ -42,13 +42,15 @@ class server_error : public error {
 // operation_cancelled too, so a loop should let them through: after a stop each further command throws again.
 class unanswered {
  public:
+  // Why there is no reply, in words, as std::exception::what.
+  [[nodiscard]] virtual const char* what() const noexcept = 0;
   // Whether the server may have carried a command out. If not, it did not have the whole command, so that it is safe to
   // repeat it.
   [[nodiscard]] bool sent() const noexcept { return sent_; }
 
  protected:
   explicit unanswered(bool sent) noexcept : sent_(sent) {}
-  ~unanswered() = default;
+  virtual ~unanswered() = default;
 
  private:
   bool sent_;
@@ -60,6 +62,8 @@ class connection_lost : public std::system_error, public unanswered {
   // For use by this library.
   connection_lost(const std::error_code& code, const std::string& text, bool sent)
       : std::system_error(code, text), unanswered(sent) {}
+  // As unanswered::what.
+  [[nodiscard]] const char* what() const noexcept override { return std::system_error::what(); }
 };
 
 // The fiber's deadline passed before the reply arrived.
@@ -67,6 +71,8 @@ class late : public deadline_exceeded, public unanswered {
  public:
   // For use by this library.
   explicit late(bool sent) : unanswered(sent) {}
+  // As unanswered::what.
+  [[nodiscard]] const char* what() const noexcept override { return deadline_exceeded::what(); }
 };
 
 // The fiber was asked to stop before the reply arrived.
@@ -74,10 +80,12 @@ class stopped : public operation_cancelled, public unanswered {
  public:
   // For use by this library.
   explicit stopped(bool sent) : unanswered(sent) {}
+  // As unanswered::what.
+  [[nodiscard]] const char* what() const noexcept override { return operation_cancelled::what(); }
 };
 
-// A reply, or an element of one, that somebody else owns. Functions that expect a kind throw error, which says what the
-// reply is instead.
+// A reply, or an element of one, that somebody else owns. Functions that expect a kind throw reply_error, which says
+// what the reply is instead.
 class reply_view {
  public:
   // The view of a reply of hiredis.
@@ -116,8 +124,6 @@ class reply_view {
   // Passes over the elements of a list.
   class iterator {
    public:
-    // For use by this library.
-    explicit iterator(redisReply* const* at) noexcept : at_(at) {}
     reply_view operator*() const noexcept { return reply_view(**at_); }
     iterator& operator++() noexcept {
       ++at_;
@@ -126,6 +132,9 @@ class reply_view {
     friend bool operator==(const iterator&, const iterator&) noexcept = default;
 
    private:
+    friend reply_view;
+    explicit iterator(redisReply* const* at) noexcept : at_(at) {}
+
     redisReply* const* at_;
   };
   // The elements of a list; none for null.
@@ -147,11 +156,11 @@ class reply_view {
            (raw_->len > most ? "...\"" : "\"");
   }
   // The reply of hiredis.
-  [[nodiscard]] const redisReply& native() const noexcept { return *raw_; }
+  [[nodiscard]] const redisReply& native_handle() const noexcept { return *raw_; }
 
  private:
   [[noreturn]] void refuse(const std::string& expected) const {
-    throw error("ulexite: redis: expected " + expected + ", and got " + describe());
+    throw reply_error("ulexite: redis: expected " + expected + ", and got " + describe());
   }
   const redisReply* raw_;
 };

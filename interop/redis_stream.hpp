@@ -27,7 +27,7 @@ struct stream_entry {
 };
 
 // The entries in a list of them, in its order: in the reply to XRANGE or XCLAIM, in the second element of that to
-// XAUTOCLAIM. Leaves out those for which XCLAIM has null. Throws error for another reply.
+// XAUTOCLAIM. Leaves out those for which XCLAIM has null. Throws reply_error for another reply.
 inline std::vector<stream_entry> entries_in(const reply_view& list) {
   std::vector<stream_entry> found;
   for (const reply_view each : list) {
@@ -41,7 +41,7 @@ inline std::vector<stream_entry> entries_in(const reply_view& list) {
 }
 
 // The entries in the reply to XREAD or XREADGROUP, with the name of each stream. None if the time of BLOCK passed
-// first. Throws error for another reply.
+// first. Throws reply_error for another reply.
 //
 // A fiber that leaves XREADGROUP early may leave entries that were delivered to its consumer and that it has not seen:
 // let BLOCK end by itself, or read the consumer's pending entries (from "0" instead of ">") when it returns.

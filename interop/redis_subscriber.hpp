@@ -67,7 +67,7 @@ class subscriber {
         throw;
       } catch (const connection_lost& why) {
         if (drop()) return {.what = notice::kind::lost, .text = why.what()};
-      } catch (const error& why) {
+      } catch (const reply_error& why) {
         if (drop()) return {.what = notice::kind::lost, .text = why.what()};
       }
     }

@@ -31,11 +31,12 @@ Counts counts_of(const Part& part) {
 }  // namespace
 
 grpc::ServerBidiReactor<Part, Counts>* word_counter::Count(grpc::CallbackServerContext* context) {
-  return rpc::serve_stream<Part, Counts>(in_, *context, [](rpc::server_reader_writer<Part, Counts>& coordinator) {
+  const auto count = [](rpc::server_reader_writer<Part, Counts>& coordinator) {
     for (Part part; coordinator.read(part);)
       if (!coordinator.write(counts_of(part))) break;
     return grpc::Status::OK;
-  });
+  };
+  return rpc::serve_reader_writer<Part, Counts>(in_, *context, count);
 }
 
 void work(ux::runtime& in) {

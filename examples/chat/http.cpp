@@ -72,7 +72,9 @@ void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& clos
   http::serve_connection(
       tcp, closing, handler,
       {.limits = {.idle_time = 10s, .body_time = 10s, .linger_time = 3s, .header_size = 8 * 1024, .body_size = 1024},
-       .refuse = with_text});
+       .refuse = [](const http::exchange&, http::status code, const std::string& why) {
+         return with_text(code, why);
+       }});
 }
 
 }  // namespace chat

@@ -12,7 +12,7 @@ class redis_relay final : public relay {
  public:
   redis_relay(const ulexite::net::address& at, rooms& rooms, ulexite::channel<news>& outbox)
       : relay("redis", at.str(), rooms, outbox),
-        publisher_(at, {.size = 1, .wait = silence, .connection = {.patience = silence}}),
+        publisher_(at, {.size = 1, .acquire_time = silence, .connection = {.patience = silence}}),
         subscriber_(at, {.patience = silence / 2}) {
     subscriber_.subscribe(topic);
   }

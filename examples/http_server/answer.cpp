@@ -4,6 +4,7 @@
 #include "condition.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -42,7 +43,8 @@ answer begin_file_answer(http::status code, const open_file& file) {
   answer made{.code = code};
   made.fields.reserve(256);
   set_common_fields([&](const char* name, std::string_view value) { http::append_field(made.fields, name, value); });
-  http::append_field(made.fields, "Last-Modified", http::date(file.modified().tv_sec));
+  http::append_field(made.fields, "Last-Modified",
+                     http::date(std::chrono::sys_seconds(std::chrono::seconds(file.modified().tv_sec))));
   http::append_field(made.fields, "ETag", entity_tag(file));
   return made;
 }

@@ -32,7 +32,7 @@ void answer_one(http::exchange& now, const service& shared) {
 }
 
 void note_end(const http::exchange& of, const std::string& peer, service& shared) {
-  if (of.code() != 0) shared.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
+  if (of.result_int() != 0) shared.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
   if (shared.log.is_on()) {
     const http::request& asked = of.request();
     const auto duration = ulexite::steady_clock::now() - of.begun_at();
@@ -40,8 +40,8 @@ void note_end(const http::exchange& of, const std::string& peer, service& shared
                       .method = http::view(asked.method_string()),
                       .target = http::view(asked.target()),
                       .user_agent = value(asked, http::field::user_agent),
-                      .status = of.code(),
-                      .bytes = of.bytes(),
+                      .status = of.result_int(),
+                      .bytes = of.bytes_sent(),
                       .duration = std::chrono::duration_cast<std::chrono::microseconds>(duration)});
   }
   examples::current_request() = nullptr;
@@ -54,10 +54,11 @@ ulexite::task<> serve(ulexite::net::tcp_stream& tcp, std::stop_token closing, se
   const auto with = shared.current.get();
   const std::string peer = shared.log.is_on() ? peer_of(tcp) : "";
   const examples::request_scope within;
-  http::server_options options{.limits = with->bounds,
-                               .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
-                               .refuse = with_error,
-                               .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }};
+  http::server_options options{
+      .limits = with->bounds,
+      .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
+      .refuse = [](const http::exchange&, http::status code, const std::string& why) { return with_error(code, why); },
+      .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }};
   co_await http::co_serve_connection(
       tcp, std::move(closing), [&](http::exchange& now) { answer_one(now, shared); }, std::move(options));
 }

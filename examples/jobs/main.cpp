@@ -152,7 +152,7 @@ void work(const arguments& given, jobs::queue& from, examples::managed_service& 
     std::fflush(stdout);
     around.spawn([&] {
       http::serve(*listener, [&](const http::request& asked) { return answer(asked, from, here, life); },
-                  {.grace_time = 1s});
+                  {.drain_time = 1s});
     });
   }
   const auto end = [&] {

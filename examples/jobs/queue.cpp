@@ -80,7 +80,7 @@ std::vector<job> queue::read(std::ptrdiff_t most) try {
 } catch (const redis::server_error& why) {
   if (why.code() == "NOGROUP") make_group();
   ulexite::this_fiber::sleep_for(std::chrono::milliseconds(50));
-  if (why.code() != "NOGROUP" && !why.passes()) throw;
+  if (why.code() != "NOGROUP" && !why.may_succeed_later()) throw;
   return {};
 }
 

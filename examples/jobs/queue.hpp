@@ -53,7 +53,7 @@ struct queue_state {
 };
 
 // The operations of one process. Any number of fibers may use it, except read(): one. All are cancellation points, and
-// wait as long as redis is away; they throw redis::error if redis refuses a command.
+// wait as long as redis is away; they throw redis::reply_error if redis refuses a command.
 class queue {
  public:
   // Does not connect yet. `consumer` must differ from those of other processes. On stderr it tells when redis goes away

@@ -1,6 +1,6 @@
 #include "session.hpp"
 
-#include <ulexite/interop/last_words.hpp>
+#include <ulexite/interop/lingering_close.hpp>
 
 #include <spdlog/spdlog.h>
 
@@ -32,7 +32,7 @@ class session {
       replies_.error("ERR Protocol error: " + std::string(error.what()));
       send();
     }
-    ulexite::deliver_last_words(client_, std::chrono::seconds(1));
+    ulexite::net::lingering_close(client_, std::chrono::seconds(1));
   }
 
  private:

@@ -41,7 +41,7 @@ auto counters::told(Use&& use) const {
     throw failure(why.sent() ? failure::broken : failure::unreachable, why.what());
   } catch (const redis::server_error& why) {
     throw refusal(why);
-  } catch (const redis::error& why) {  // another kind of reply, or none
+  } catch (const redis::reply_error& why) {  // another kind of reply, or none
     throw failure(failure::broken, why.what());
   }
 }

@@ -73,7 +73,7 @@ void note_redis(const std::string& name, std::string_view why) {
 std::string run(const arguments& given, const ulexite::net::address& redis, examples::stop_signals& signals) {
   const std::chrono::milliseconds limit(given.timeout_ms);
   redis::pool connections(redis, {.size = given.pool,
-                                  .wait = limit,
+                                  .acquire_time = limit,
                                   .connection = {.patience = limit},
                                   .on_change = [name = redis.str()](std::string_view why) { note_redis(name, why); }});
   counters all(connections);
@@ -85,16 +85,16 @@ std::string run(const arguments& given, const ulexite::net::address& redis, exam
     spdlog::info("stopping signal={}", examples::name_of(signals.wait()));
     listener.close();
   });
-  http::serve(listener,
-              [&](const http::request& asked) {
-                spdlog::debug("request method={} target={}", http::view(asked.method_string()),
-                              http::view(asked.target()));
-                return answer(asked, all, limit);
-              },
-              {.limits = {.header_size = 8 * 1024, .body_size = 4 * 1024},
-               .grace_time = std::chrono::seconds(given.drain_seconds),
-               .refuse = with_error,
-               .on_end = [&](const http::exchange& of) { answered += of.ended(); }});
+  http::serve(
+      listener,
+      [&](const http::request& asked) {
+        spdlog::debug("request method={} target={}", http::view(asked.method_string()), http::view(asked.target()));
+        return answer(asked, all, limit);
+      },
+      {.limits = {.header_size = 8 * 1024, .body_size = 4 * 1024},
+       .drain_time = std::chrono::seconds(given.drain_seconds),
+       .refuse = [](const http::exchange&, http::status code, const std::string& why) { return with_error(code, why); },
+       .on_end = [&](const http::exchange& of) { answered += of.ended(); }});
   stopper.get();
   return "served " + std::to_string(answered.load()) + " requests over " + std::to_string(connections.connects()) +
          " connections to redis\n";

@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     ux::task_group clients;
     clients.spawn([&from, &to = client] { send(from, to); });
     {
-      http::bare_wire wire(server);
+      ux::detail::http::bare_wire wire(server);
       boost::beast::flat_buffer buffer(limits.header_size + http::exchange::block_size);
       try {
         while (read_request(wire, buffer)) {

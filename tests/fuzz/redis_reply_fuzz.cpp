@@ -33,10 +33,10 @@ void read_all(const redis::reply_view& reply) {
   for (const redis::reply_view each : reply) read_all(each);
 }
 
-// Throws redis::error if it is something else.
+// Throws redis::reply_error if it is something else.
 void read_as_streams(const redis::reply_view& reply) try {
   static_cast<void>(redis::streams_in(reply));
-} catch (const redis::error&) {
+} catch (const redis::reply_error&) {
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
           read_all(reply);
           read_as_streams(reply);
         }
-      } catch (const redis::error&) {
+      } catch (const redis::reply_error&) {
       } catch (const std::system_error&) {
       }
     }

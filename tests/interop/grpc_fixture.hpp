@@ -100,7 +100,7 @@ class notes final : public Notes::CallbackService {
     });
   }
   grpc::ServerBidiReactor<Note, Note>* Chat(grpc::CallbackServerContext* context) override {
-    return rpc::serve_stream<Note, Note>(in_, *context, [this](rpc::server_reader_writer<Note, Note>& peer) {
+    return rpc::serve_reader_writer<Note, Note>(in_, *context, [this](rpc::server_reader_writer<Note, Note>& peer) {
       return counted([&] {
         for (Note each; peer.read(each);)
           if (!peer.write(each)) break;

@@ -2,8 +2,7 @@
 
 #include "interop/http_fixture.hpp"
 
-#include <ctime>
-#include <limits>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 
@@ -74,11 +73,12 @@ TEST_P(HttpFields, AreRefusedIfTheyWouldEndTheHeader) {
 }
 
 TEST(HttpDate, HasTheFormOfAFieldForEachTime) {
-  EXPECT_EQ(http::date(784'111'777), "Sun, 06 Nov 1994 08:49:37 GMT");
-  EXPECT_EQ(http::date(951'782'400), "Tue, 29 Feb 2000 00:00:00 GMT");
-  EXPECT_EQ(http::date(-1), "Wed, 31 Dec 1969 23:59:59 GMT");
-  EXPECT_EQ(http::date(std::numeric_limits<std::time_t>::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
-  EXPECT_EQ(http::date(std::numeric_limits<std::time_t>::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
+  using std::chrono::sys_seconds;
+  EXPECT_EQ(http::date(sys_seconds(784'111'777s)), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(http::date(sys_seconds(951'782'400s)), "Tue, 29 Feb 2000 00:00:00 GMT");
+  EXPECT_EQ(http::date(sys_seconds(-1s)), "Wed, 31 Dec 1969 23:59:59 GMT");
+  EXPECT_EQ(http::date(sys_seconds::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
+  EXPECT_EQ(http::date(sys_seconds::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ TEST_P(HttpLimits, DropsWhoDoesNotRead) {
     const std::string much(8 << 20, 'x');
     http_home home([&](const http::request&) { return http::response(200U, much); },
                    {.limits = {.write_time = 50ms, .least_rate = 0}, .on_end = [&](const http::exchange& of) {
-                      EXPECT_EQ(of.code(), 200U);
-                      EXPECT_FALSE(of.ended() && of.bytes() == much.size());
+                      EXPECT_EQ(of.result_int(), 200U);
+                      EXPECT_FALSE(of.ended() && of.bytes_sent() == much.size());
                       done.set();
                     }});
     raw_client lazy(home.at());

@@ -22,7 +22,7 @@ class noting_wire final : public http::wire {
   void write(std::string_view bytes, boost::system::error_code& error) override { below_.write(bytes, error); }
 
  private:
-  http::bare_wire below_;
+  detail::http::bare_wire below_;
   std::vector<std::size_t>& asked_;
 };
 

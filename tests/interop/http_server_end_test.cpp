@@ -18,7 +18,7 @@ class HttpServerEnd : public NetTest {
   // Beast's timers for websockets make an inert io_context once, whose descriptors stay open.
   void SetUp() override {
     net::tcp_stream none;
-    http::bare_wire first(none);
+    detail::http::bare_wire first(none);
     const boost::beast::websocket::stream<http::wire&> socket{first};
   }
 };
@@ -52,7 +52,7 @@ TEST_P(HttpServerEnd, EndsInOrder) {
           }
           now.send(hello(now.request()));
         },
-        {.limits = {.header_time = bound, .linger_time = 50ms}, .grace_time = bound});
+        {.limits = {.header_time = bound, .linger_time = 50ms}, .drain_time = bound});
     raw_client fresh(home.at()), idle(home.at()), slow(home.at()), half(home.at());
     idle.send("GET /i HTTP/1.1\r\nHost: x\r\n\r\n");
     idle.up_to("GET /i ");
@@ -72,8 +72,8 @@ TEST_P(HttpServerEnd, EndsInOrder) {
   });
 }
 
-// After the grace time a handler is asked to stop.
-TEST_P(HttpServerEnd, StopsHandlersAfterTheGraceTime) {
+// After the drain time a handler is asked to stop.
+TEST_P(HttpServerEnd, StopsHandlersAfterTheDrainTime) {
   in_runtime([] {
     event asked;
     std::atomic<bool> cancelled{false};
@@ -88,7 +88,7 @@ TEST_P(HttpServerEnd, StopsHandlersAfterTheGraceTime) {
           }
           return {};
         },
-        {.grace_time = 20ms});
+        {.drain_time = 20ms});
     raw_client client(home.at());
     client.send(last);
     asked.wait();

@@ -256,7 +256,8 @@ TEST_P(HttpServer, ReportsWhatAHandlerThrows) {
           if (path == "/backend") throw std::system_error(std::make_error_code(std::errc::connection_aborted));
           throw std::runtime_error("out of luck");
         },
-        {.refuse = [](http::status code, const std::string& why) { return http::response(code, "{" + why + "}"); },
+        {.refuse = [](const http::exchange&, http::status code,
+                      const std::string& why) { return http::response(code, "{" + why + "}"); },
          .on_error =
              [&](const http::exchange& of, const std::exception_ptr& failure) {
                const std::lock_guard lock(guard);

@@ -63,15 +63,15 @@ TEST_P(Redis, RepliesHaveKindsAndSayWhatTheyAreInstead) {
     for (const redis::reply_view each : db.command("LRANGE", "none", 0, -1)) FAIL() << each.describe();
     EXPECT_EQ(db.command("BLPOP", "none", 0.01).size(), 0u);  // null
 
-    EXPECT_STREQ(thrown_by<redis::error>([&] { static_cast<void>(db.command("GET", "n").integer()); }).what(),
+    EXPECT_STREQ(thrown_by<redis::reply_error>([&] { static_cast<void>(db.command("GET", "n").integer()); }).what(),
                  "ulexite: redis: expected an integer, and got the text \"-7\"");
-    EXPECT_STREQ(thrown_by<redis::error>([&] { static_cast<void>(db.command("GET", "none").text()); }).what(),
+    EXPECT_STREQ(thrown_by<redis::reply_error>([&] { static_cast<void>(db.command("GET", "none").text()); }).what(),
                  "ulexite: redis: expected a text, and got null");
-    EXPECT_STREQ(thrown_by<redis::error>([&] { static_cast<void>(list[3]); }).what(),
+    EXPECT_STREQ(thrown_by<redis::reply_error>([&] { static_cast<void>(list[3]); }).what(),
                  "ulexite: redis: expected a list of at least 4, and got a list of 3");
     const auto refused = thrown_by<redis::server_error>([&] { db.command("INCR", "list"); });
     EXPECT_EQ(refused.code(), "WRONGTYPE");
-    EXPECT_FALSE(refused.passes());
+    EXPECT_FALSE(refused.may_succeed_later());
     EXPECT_EQ(db.command("ECHO", "it still works").text(), "it still works");
     EXPECT_THROW(db.command(), usage_error);
     EXPECT_TRUE(db.usable());
@@ -223,14 +223,14 @@ TEST_P(Redis, ALeaseThatWasNotHandedBackIsClosed) {
 
 TEST_P(Redis, AWaitForAConnectionEndsAndNothingWasSent) {
   in_runtime([] {
-    redis::pool pool(at(), {.size = 1, .wait = 20ms});
-    auto with = std::make_unique<redis::pool::lease>(pool);
+    redis::pool pool(at(), {.size = 1, .acquire_time = 20ms});
+    std::unique_ptr<redis::pool::lease> with(new redis::pool::lease(pool.acquire()));
     const auto over = thrown_by<redis::connection_lost>([&] { pool.command("INCR", "n"); });
     EXPECT_FALSE(over.sent());
     EXPECT_NE(std::string(over.what()).find("no connection to redis became free"), std::string::npos) << over.what();
     EXPECT_FALSE(thrown_by<redis::late>([&] { timeout(1ms, [&] { pool.command("INCR", "n"); }); }).sent());
     redis::pool patient(at(), {.size = 1});
-    auto held = std::make_unique<redis::pool::lease>(patient);
+    std::unique_ptr<redis::pool::lease> held(new redis::pool::lease(patient.acquire()));
     auto waits = spawn([&] {
       EXPECT_FALSE(thrown_by<redis::stopped>([&] { patient.command("INCR", "n"); }).sent());
       EXPECT_THROW(this_fiber::check(), operation_cancelled);
@@ -289,7 +289,7 @@ TEST_P(Redis, EntriesOfStreamsAreParsed) {
     ASSERT_EQ(pending.at(0).second.size(), 1u);
     EXPECT_EQ(pending[0].second[0].id, second);
     EXPECT_TRUE(pending[0].second[0].fields.empty());
-    EXPECT_THROW(redis::entries_in(db.command("PING")), redis::error);
+    EXPECT_THROW(redis::entries_in(db.command("PING")), redis::reply_error);
   });
 }
 
@@ -306,6 +306,21 @@ TEST_P(Redis, RepeatCallsAgainAfterWhatPasses) {
     EXPECT_THROW(timeout(50ms, [] { redis::repeat([] { throw redis::server_error("LOADING data"); }); }),
                  deadline_exceeded);
   });
+}
+
+TEST(RedisUnanswered, TellsWhyWhicheverExceptionItIs) {
+  const auto words_of = [](const auto& thrown) {
+    try {
+      throw thrown;
+    } catch (const redis::unanswered& why) {
+      return std::string(why.sent() ? "sent: " : "not sent: ") + why.what();
+    }
+  };
+  const redis::connection_lost lost(std::make_error_code(std::errc::broken_pipe), "sending", true);
+  EXPECT_EQ(words_of(lost), "sent: sending: Broken pipe");
+  EXPECT_EQ(words_of(redis::late(false)), std::string("not sent: ") + deadline_exceeded().what());
+  EXPECT_EQ(words_of(redis::stopped(true)), std::string("sent: ") + operation_cancelled().what());
+  EXPECT_STREQ(lost.what(), static_cast<const std::exception&>(lost).what());
 }
 
 }  // namespace

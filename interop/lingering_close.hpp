@@ -14,14 +14,14 @@
 #include <cstdint>
 #include <system_error>
 
-namespace ulexite {
+namespace ulexite::net {
 
 // Call it before the close of a connection if the peer may still send. Ends the outgoing side, and reads the input for
 // up to `time` or until the peer has closed. A close with unread input would reset the connection, and the peer might
 // lose the last answer. After tcp_stream::shutdown_read this waits, for up to `time`, until the peer has received all,
 // because Linux answers later bytes with a reset then, and drops what it has not sent. Sets the stream's expiry. Errors
 // are not reported. A request to stop ends it, and may throw operation_cancelled.
-inline void deliver_last_words(net::tcp_stream& stream, std::chrono::nanoseconds time) {
+inline void lingering_close(tcp_stream& stream, std::chrono::nanoseconds time) {
   const std::int64_t end = relative_timeout(time).deadline();
   const auto is_deaf_and_unheard = [fd = stream.native_handle()] {
     pollfd input{.fd = fd, .events = POLLRDHUP, .revents = 0};  // reported also after the peer's end
@@ -40,4 +40,4 @@ inline void deliver_last_words(net::tcp_stream& stream, std::chrono::nanoseconds
   }
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::net
