@@ -53,13 +53,13 @@ decltype(auto) await(F&& start) {
   }
 }
 
-// Resumes a coroutine of another library on the fiber that has called its function.
+namespace detail {
+
+// Resumes a coroutine of another library on the fiber that has called its function. Returns when the coroutine waits
+// again or has ended.
 struct resume_inline {
-  // Returns when the coroutine waits again or has ended.
   void operator()(std::coroutine_handle<> waiting) const { waiting.resume(); }
 };
-
-namespace detail {
 
 template <class F, class Resume>
 class [[nodiscard]] fiber_call {
@@ -103,7 +103,7 @@ class [[nodiscard]] fiber_call {
 // For coroutines of other libraries: `co_await on_fiber(rt, f)` calls f in a new fiber of `in`, where it may block, and
 // results in its result or its exception. Then resume_by(handle) is called on that fiber: it resumes the coroutine
 // there or, for example, posts it to the executor that it belongs to. Throws as runtime::spawn.
-template <class F, class Resume = resume_inline>
+template <class F, class Resume = detail::resume_inline>
 [[nodiscard]] auto on_fiber(runtime& in, F function, Resume resume_by = {}) {
   return detail::fiber_call<F, Resume>(in, std::move(function), std::move(resume_by));
 }

@@ -183,7 +183,8 @@ tcp_stream tcp_stream::connect(std::span<const endpoint> to, const connect_optio
 
 tcp_stream tcp_stream::connect(const address& to, const connect_options& options, std::error_code& error) {
   const relative_timeout time = time_of(options);
-  const auto found = to.has_name() ? resolve(to.host(), std::to_string(to.port()), time, error) : to.resolve(error);
+  const auto found = to.has_name() ? resolve(to.host(), std::to_string(to.port()), {.timeout = options.timeout}, error)
+                                   : to.resolve(error);
   if (error) return {};
   connect_options rest = within(time);
   rest.local = options.local;

@@ -165,7 +165,9 @@ const std::error_category& net::resolve_category() noexcept {
   return instance;
 }
 
-std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view service, relative_timeout timeout) {
+std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view service,
+                                        const resolve_options& options) {
+  const relative_timeout time = options.timeout ? relative_timeout(*options.timeout) : relative_timeout();
   detail::throw_if_stopped();
   lookup question{std::string(host), std::string(service)};
   if (!is_of_numbers(question)) {
@@ -173,7 +175,7 @@ std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view 
         detail::this_agent().kind == detail::agent_kind::fiber ? detail::calling_runtime() : nullptr;
     if (!here || detail::controlled()) {  // a run cannot wait for the pool's threads
       question.ask(AI_ADDRCONFIG);
-    } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), timeout.deadline(),
+    } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), time.deadline(),
                                    question)) {
       question.error = std::make_error_code(std::errc::timed_out);
     }
@@ -182,10 +184,10 @@ std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view 
   throw std::system_error(question.error, "ulexite: resolving " + question.text());
 }
 
-std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view service, relative_timeout timeout,
+std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view service, const resolve_options& options,
                                         std::error_code& error) try {
   error.clear();
-  return resolve(host, service, timeout);
+  return resolve(host, service, options);
 } catch (const std::system_error& failure) {
   error = failure.code();
   return {};

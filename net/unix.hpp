@@ -26,9 +26,9 @@ using unix_datagram = udp_socket;
 
 // The peer process of a Unix socket, as it was when it connected or listened (SO_PEERCRED).
 struct peer_credentials {
-  pid_t process;  // its number
-  uid_t user;     // effective
-  gid_t group;    // effective
+  pid_t process = 0;  // its number
+  uid_t user = 0;     // effective
+  gid_t group = 0;    // effective
 };
 // Returns the peer process of `stream`. Throws std::system_error, with not_supported if it is not a Unix socket. Never
 // waits. Any thread.

@@ -102,6 +102,9 @@ file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::p
 }
 
 file file::adopt(int fd, std::string name) {
+  if (fd < 0)
+    throw std::system_error(EBADF, std::system_category(),
+                            "ulexite: adopting fd " + std::to_string(fd) + " as " + detail::shown(name));
   file taken;
   taken.name_ = std::move(name);
   taken.fd_ = fd;
@@ -109,7 +112,9 @@ file file::adopt(int fd, std::string name) {
 }
 
 file file::opened(int fd, std::string name) {
-  file made = adopt(fd, std::move(name));
+  file made;
+  made.name_ = std::move(name);
+  made.fd_ = fd;
   made.reads_.learn(nowait_support::opened);
   made.writes_.learn(nowait_support::opened);
   return made;

@@ -66,7 +66,8 @@ class file {
   file(const std::filesystem::path& path, open_mode mode, std::error_code& error)
       : file(path, mode, default_permissions, error) {}
   file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions, std::error_code& error);
-  // Takes over a descriptor that was opened elsewhere; errors name it `name`.
+  // Takes over a descriptor that was opened elsewhere; errors name it `name`. Throws std::system_error, with
+  // bad_file_descriptor, if it is negative.
   [[nodiscard]] static file adopt(int fd, std::string name);
   file(file&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),

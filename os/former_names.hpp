@@ -38,8 +38,8 @@ using input_stream [[deprecated("use ulexite::os::input_stream")]] = os::input_s
 using output_stream [[deprecated("use ulexite::os::output_stream")]] = os::output_stream;
 using walk_options [[deprecated("use ulexite::os::walk_options")]] = os::walk_options;
 using walk_entry [[deprecated("use ulexite::os::walk_entry")]] = os::walk_entry;
-[[deprecated("use ulexite::os::default_permissions")]] inline constexpr std::filesystem::perms default_permissions =
-    os::default_permissions;
+// Former name of os::default_permissions. It cannot warn: a second object would be ambiguous under both namespaces.
+using os::default_permissions;
 
 // Former names of the functions of ulexite::os. They are templates so that an unqualified call prefers those of os.
 template <class = void>

@@ -44,8 +44,10 @@ int write_from_start(int fd, std::string_view data) noexcept {
 std::string read_all(const std::filesystem::path& path, std::error_code& error) {
   std::string content;
   detail::on_pool(error, [&] {
-    const file from = file::adopt(open_now(path.native(), O_RDONLY | O_CLOEXEC, 0), {});
-    return from.is_open() ? read_to_end(from.native_handle(), content) : from.native_handle();
+    const int fd = open_now(path.native(), O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return fd;
+    const file from = file::adopt(fd, {});
+    return read_to_end(fd, content);
   });
   return content;
 }
@@ -60,9 +62,10 @@ std::string read_all(const std::filesystem::path& path) {
 void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error) {
   detail::on_pool(error, [&] {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    file to = file::adopt(open_now(path.native(), flags, static_cast<mode_t>(default_permissions)), {});
-    if (!to.is_open()) return to.native_handle();
-    const int written = write_from_start(to.native_handle(), data);
+    const int fd = open_now(path.native(), flags, static_cast<mode_t>(default_permissions));
+    if (fd < 0) return fd;
+    file to = file::adopt(fd, {});
+    const int written = write_from_start(fd, data);
     const int closed = result_or_errno(::close(to.release()));
     return written < 0 ? written : closed == -EINTR ? 0 : closed;
   });
@@ -128,8 +131,9 @@ class replacement {
   // user may open it.
   int make(mode_t permissions) {
     const auto keep = [&](int fd) {
+      if (fd < 0) return fd;
       file_ = file::adopt(fd, {});
-      return std::min(fd, 0);
+      return 0;
     };
     if (made_ == way::named)
       return with_new_name([&] { return keep(open_now(name_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)); });

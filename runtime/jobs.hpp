@@ -41,7 +41,7 @@ class job_list {
 
 // Makes jobs runnable in the calling worker's runtime. They start in this order, unless other workers steal some or
 // more than 1,024 jobs and fibers wait there. Allocates nothing. Never waits. Throws errc::no_runtime outside a runtime
-// (see runtime::schedule), usage_error for a job without a function. A shutdown in mode stop drops jobs that have not
+// (see runtime::schedule), usage_error for a job without a function. shutdown_mode::abandon drops jobs that have not
 // begun; in the other modes all of them run.
 void schedule(job& job);
 void schedule(job_list&& jobs);

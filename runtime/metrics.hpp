@@ -13,10 +13,10 @@ namespace ulexite {
 
 // One number of a runtime.
 struct runtime_metric {
-  const char* name;     // as the member of runtime_metrics; for Prometheus "ulexite_" goes before it
-  const char* help;     // what it counts
-  bool grows;           // whether it is a counter, which only grows
-  std::uint64_t value;  // when it was read
+  const char* name = nullptr;  // as the member of runtime_metrics; for Prometheus "ulexite_" goes before it
+  const char* help = nullptr;  // what it counts
+  bool grows = false;          // whether it is a counter, which only grows
+  std::uint64_t value = 0;     // when it was read
 };
 
 // The numbers of a runtime. They only grow, except those under "now".
@@ -105,7 +105,7 @@ struct prometheus_options {
   // shows a leak. It takes the backtrace of each waiting fiber, some us each. 0: no such counts.
   std::chrono::milliseconds long_wait{0};
   // The largest number of such pairs of places: the pairs with the most fibers. The others count as one, "other".
-  std::size_t most_places = 50;
+  std::size_t max_places = 50;
 };
 
 }  // namespace ulexite

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <string_view>
@@ -15,6 +16,16 @@ enum class deadlock_action {
   report,  // report on stderr, in the format of runtime::dump; the fibers stay as they are
   fail,    // report, then ask every fiber to stop; run() throws std::system_error with errc::deadlock
   ignore,
+};
+
+// An exception that left a fiber and that get() did not take; see runtime_options::on_unhandled_exception.
+struct unhandled_exception {
+  std::exception_ptr exception{};  // what was thrown
+  std::string_view fiber_name{};   // empty: none. Valid during the call
+  std::uint64_t fiber_id = 0;      // 0: the thread of an isolated_context
+  const char* file = nullptr;      // of the spawn; null: unknown, see `code`
+  std::uint32_t line = 0;          // of the spawn
+  const void* code = nullptr;      // the address of the call that spawned it, or null
 };
 
 // The settings of a runtime.
@@ -43,7 +54,7 @@ struct runtime_options {
   std::chrono::milliseconds blocking_keep_alive{10'000};
   // Called with an exception that left a fiber and that get() did not take. The worker that ends the fiber, or the
   // thread that drops its handle, calls it. It must not throw. Default: a report on stderr, then std::terminate.
-  std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
+  std::function<void(const unhandled_exception& what)> on_unhandled_exception{};
   // The action on a deadlock. One kind: all fibers wait for ever. Then no fiber can run, no timer, descriptor or call
   // can end a wait, and the process has no thread that could. The other kind: some fibers wait in a circle for mutexes
   // and for each other's ends. The runtime checks when nothing has happened for some tenths of a second, then for four

@@ -140,7 +140,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two calls at the same time
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) state_->request_stop();
-  if (mode != shutdown_mode::stop) state_->wait_until_quiet();
+  if (mode != shutdown_mode::abandon) state_->wait_until_quiet();
   quiet_.store(true, std::memory_order_relaxed);  // hint
   signal_dump_.reset();
   trace_file_.reset();
@@ -165,10 +165,10 @@ void runtime::write_prometheus(std::ostream& out, const prometheus_options& opti
   check_alive("write_prometheus");
   const auto long_wait = static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.long_wait.count(), 0, UINT32_MAX));
   const detail::runtime_report report = collect(
-      *state_, {.backtraces = long_wait != 0, .most_groups = std::numeric_limits<std::size_t>::max()}, long_wait);
+      *state_, {.backtraces = long_wait != 0, .max_groups = std::numeric_limits<std::size_t>::max()}, long_wait);
   detail::write_plainly(out, [&](std::ostream& plain) {
     detail::write_prometheus(plain, report);
-    if (long_wait != 0) detail::write_long_waits(plain, report, options.most_places);
+    if (long_wait != 0) detail::write_long_waits(plain, report, options.max_places);
     detail::write_prometheus(plain, times());
   });
 }

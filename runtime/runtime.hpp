@@ -28,14 +28,16 @@ enum class shutdown_mode {
   drain,   // waits until every fiber has ended, and asks none to stop
   cancel,  // asks every fiber to stop, then drains: waits are cancelled, running fibers continue to their next
            // cancellation point
-  stop,    // ends the workers at their next scheduling point, and abandons the fibers that have not ended. Objects at
-           // which they wait can still be used, and skip them. Their stacks are kept for ever, and objects on these
-           // stacks are never destroyed. So their locks, descriptors and counts of a wait_group stay taken. An
-           // unlock may have woken such a fiber for a mutex. Then the mutex is free, but the waiters behind the fiber
-           // are woken only after the next lock and unlock. Those behind such a fiber at a semaphore wait for the next
-           // release. The caller of shutdown destroys their fiber_local values, and the functions of fibers that have
-           // not begun; these destructors may make it wait. Before that it waits for the ends of calls of blocking()
-           // and block_in_place(). A call that waits for a fiber of the runtime never ends.
+  // Ends the workers at their next scheduling point, and abandons the fibers that have not ended. Objects at which they
+  // wait can still be used, and skip them. Their stacks are kept for ever, and objects on these stacks are never
+  // destroyed. So their locks, descriptors and counts of a wait_group stay taken. An unlock may have woken such a fiber
+  // for a mutex. Then the mutex is free, but the waiters behind the fiber are woken only after the next lock and
+  // unlock. Those behind such a fiber at a semaphore wait for the next release. The caller of shutdown destroys their
+  // fiber_local values, and the functions of fibers that have not begun; these destructors may make it wait. Before
+  // that it waits for the ends of calls of blocking() and block_in_place(). A call that waits for a fiber of the
+  // runtime never ends.
+  abandon,
+  stop [[deprecated("use abandon")]] = abandon,  // the former name
 };
 
 // A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as
@@ -81,8 +83,8 @@ class runtime : public spawn_interface<runtime> {
 
   // Ends the runtime in the given way. Waits until every thread has ended, except threads that are in the system's
   // resolver for a cancelled caller. Returns the number of abandoned fibers, and reports them on stderr; only
-  // shutdown_mode::stop abandons fibers. Throws usage_error at a second call, in a fiber of this runtime, and in a call
-  // that it made by blocking.
+  // shutdown_mode::abandon abandons fibers. Throws usage_error at a second call, in a fiber of this runtime, and in a
+  // call that it made by blocking.
   std::size_t shutdown(shutdown_mode mode);
 
   // Changes the largest number of workers, from 1 to the larger of runtime_options::threads and max_threads. No fiber

@@ -40,8 +40,8 @@ void for_each_fiber(runtime& of, Visit&& visit) noexcept {
 // The bounds of the fiber's stack that contains `address`, of any runtime; nullopt if no stack does. A collector finds
 // with it the stack on which a stopped thread runs. Async-signal-safe.
 struct stack_bounds {
-  const void* low;   // the lowest byte
-  const void* high;  // one past the highest
+  const void* low = nullptr;   // the lowest byte
+  const void* high = nullptr;  // one past the highest
 };
 [[nodiscard]] std::optional<stack_bounds> stack_around(const void* address) noexcept;
 

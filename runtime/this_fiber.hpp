@@ -52,9 +52,9 @@ void check();
 
 // The sizes of a fiber's stack, in bytes.
 struct stack_info {
-  std::size_t size;        // usable by the fiber
-  std::size_t used;        // in use by the caller; on a foreign stack 0, or as it last left its own
-  std::size_t high_water;  // the largest part that was ever touched, in whole pages
+  std::size_t size = 0;        // usable by the fiber
+  std::size_t used = 0;        // in use by the caller; on a foreign stack 0, or as it last left its own
+  std::size_t high_water = 0;  // the largest part that was ever touched, in whole pages
 };
 // The stack of the calling fiber. Makes a system call. Zeros on a plain thread.
 [[nodiscard]] stack_info stack() noexcept;

@@ -8,7 +8,7 @@ namespace ulexite {
 
 // Options of runtime::start_trace.
 struct trace_options {
-  static constexpr std::size_t most_events = std::size_t{1} << 30;  // the largest events_per_worker
+  static constexpr std::size_t max_events = std::size_t{1} << 30;  // the largest events_per_worker
 
   std::size_t events_per_worker = 1 << 16;  // the last events, 16 bytes each; rounded up to a power of two
 };

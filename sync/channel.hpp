@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,13 +38,14 @@ enum class [[nodiscard]] channel_status {
   would_block,  // it would have had to wait
 };
 
-// The capacity of a channel with sends that never wait.
-inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+// The capacity of a channel with sends that never wait. It is the largest.
+inline constexpr std::size_t unbounded = std::numeric_limits<std::ptrdiff_t>::max();
 
 namespace detail {
+[[noreturn]] void refuse_capacity(std::size_t capacity);
 template <class Derived, class T>
 class channel_case_base;
-}
+}  // namespace detail
 
 // Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
 // at the same time. T need only be movable (for the receiving forms with a T&, and assignable); a move may be made by
@@ -66,9 +68,11 @@ class channel : private detail::channel_head {
  public:
   // Makes a channel with a buffer for `capacity` values. 0: a send waits for its receive (rendezvous). `unbounded`: a
   // send never waits. The buffer's memory is allocated as values arrive; a value whose move may throw
-  // has memory of its own. Never waits.
-  explicit channel(std::size_t capacity = 0) noexcept : channel_head{{}, capacity} {
+  // has memory of its own. Never waits. Throws usage_error for a capacity above `unbounded`, such as -1.
+  explicit channel(std::size_t capacity = 0) : channel_head{{}, capacity} {
     static_assert(std::is_move_constructible_v<T>, "channel<T> moves its values: T must be movable");
+    if (capacity > unbounded) [[unlikely]]
+      detail::refuse_capacity(capacity);
   }
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;

@@ -23,7 +23,7 @@ namespace ulexite {
 // A set of fibers that return a T, its children. next() returns their results, each as soon as its child has ended. Any
 // fiber or thread may use it, but only one at a time may call next().
 //
-// A set must end before its runtime ends by shutdown_mode::stop, which abandons children.
+// A set must end before its runtime ends by shutdown_mode::abandon, which abandons children.
 template <class T = void>
 class join_set : public spawn_interface<join_set<T>> {
  public:

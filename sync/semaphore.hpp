@@ -26,6 +26,7 @@ class semaphore_core {
   constexpr semaphore_core(std::ptrdiff_t permits, std::ptrdiff_t max) : permits_(permits) {
     if (permits < 0 || permits > max) refuse(permits, max);
   }
+  [[noreturn]] static void refuse(std::ptrdiff_t permits, std::ptrdiff_t max);
 
   [[nodiscard]] bool try_acquire() noexcept;
   [[nodiscard]] bool try_acquire(std::ptrdiff_t n, std::ptrdiff_t max);
@@ -37,7 +38,6 @@ class semaphore_core {
  private:
   friend acquire_case;
 
-  [[noreturn]] static void refuse(std::ptrdiff_t permits, std::ptrdiff_t max);
   // With guard_ held, all three.
   [[nodiscard]] bool take(std::ptrdiff_t n) noexcept;
   void add_waiter(wait_node& node, std::ptrdiff_t n) noexcept;
@@ -112,13 +112,15 @@ class semaphore_permit {
   [[nodiscard]] explicit semaphore_permit(counting_semaphore<Max>& of, std::ptrdiff_t n = 1) : of_(&of), count_(n) {
     of.acquire(n);
   }
-  // Tries to acquire `n` permits; owns nothing if that would wait.
+  // Tries to acquire `n` permits; owns nothing if that would wait. Throws like try_acquire.
   [[nodiscard]] semaphore_permit(counting_semaphore<Max>& of, std::try_to_lock_t, std::ptrdiff_t n = 1) {
     if (of.try_acquire(n)) *this = semaphore_permit(of, std::adopt_lock, n);
   }
-  // Owns `n` permits that the caller has acquired.
-  [[nodiscard]] semaphore_permit(counting_semaphore<Max>& of, std::adopt_lock_t, std::ptrdiff_t n = 1) noexcept
-      : of_(&of), count_(n) {}
+  // Owns `n` permits that the caller has acquired. Throws usage_error if `n` is negative or more than Max.
+  [[nodiscard]] semaphore_permit(counting_semaphore<Max>& of, std::adopt_lock_t, std::ptrdiff_t n = 1)
+      : of_(&of), count_(n) {
+    if (n < 0 || n > Max) detail::semaphore_core::refuse(n, Max);
+  }
   semaphore_permit(semaphore_permit&& other) noexcept
       : of_(std::exchange(other.of_, nullptr)), count_(std::exchange(other.count_, 0)) {}
   semaphore_permit& operator=(semaphore_permit&& other) noexcept {
@@ -131,13 +133,14 @@ class semaphore_permit {
   }
   ~semaphore_permit() { release(); }
 
-  // Whether it owns permits.
-  [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
+  // Whether it owns permits: at least one.
+  [[nodiscard]] explicit operator bool() const noexcept { return count_ > 0; }
   // How many permits it owns.
   [[nodiscard]] std::ptrdiff_t count() const noexcept { return count_; }
 
   // Gives the permits back now. Never waits. It owns nothing then. This and the destructor end the process if there
-  // would be more than Max.
+  // would be more than Max. std::unique_lock::release is another thing: it keeps the lock locked, as forget() keeps the
+  // permits.
   void release() noexcept {
     if (of_) std::exchange(of_, nullptr)->release(std::exchange(count_, 0));
   }

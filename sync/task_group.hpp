@@ -38,7 +38,7 @@ enum class on_error {
 // A set of fibers, its children, with a common end. A child may add others. Any fiber or thread may use it, but only
 // one at a time may call wait().
 //
-// A group must end before its runtime ends by shutdown_mode::stop, which abandons children.
+// A group must end before its runtime ends by shutdown_mode::abandon, which abandons children.
 //
 // A child fails when an exception leaves it, except the operation_cancelled of a child that was asked to stop. The
 // group keeps the first failure until a wait() throws it, and then the next one. It counts all failures. A child's
@@ -228,7 +228,7 @@ class task_group : public spawn_interface<task_group> {
     std::exception_ptr what;
     detail::fiber_identity whose;
     std::string name;
-    std::shared_ptr<const std::function<void(std::string_view, std::exception_ptr)>> reporter;
+    std::shared_ptr<const std::function<void(const unhandled_exception&)>> reporter;
     bool inherited_deadline = false;  // not reported: the fiber that set the deadline meets it too
   };
 

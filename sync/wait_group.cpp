@@ -6,7 +6,7 @@
 namespace ulexite {
 
 void wait_group::refuse(const std::string& count) {
-  throw usage_error("wait_group: a count of " + count + " is more than " + std::to_string(most));
+  throw usage_error("wait_group: a count of " + count + " is more than " + std::to_string(max()));
 }
 
 void wait_group::change_slow(std::int64_t by) {

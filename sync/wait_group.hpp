@@ -22,15 +22,15 @@ class wait_group_case;
 // may be destroyed as soon as the last wait has returned, even if the done() that ended the wait has not returned yet.
 class wait_group {
  public:
-  // Makes a wait_group with a count. Throws usage_error for a count above `most`.
+  // Makes a wait_group with a count. Throws usage_error for a count above max().
   explicit wait_group(std::size_t count = 0) : word_(checked(count) * one) {}
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
 
   // The largest count.
-  static constexpr std::ptrdiff_t most = INT32_MAX;
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return INT32_MAX; }
 
-  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above `most` or fall
+  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above max() or fall
   // below zero.
   void add(std::ptrdiff_t count = 1) { change(scaled(count)); }
   // Same as add(-1).
@@ -66,12 +66,12 @@ class wait_group {
   static constexpr std::int64_t waited_bit = 1;
 
   static std::int64_t scaled(std::ptrdiff_t count) {
-    if (count > most || count < -most) [[unlikely]]
+    if (count > max() || count < -max()) [[unlikely]]
       refuse(std::to_string(count));
     return count * one;
   }
   static std::int64_t checked(std::size_t count) {
-    if (count > static_cast<std::size_t>(most)) [[unlikely]]
+    if (count > static_cast<std::size_t>(max())) [[unlikely]]
       refuse(std::to_string(count));
     return static_cast<std::int64_t>(count);
   }
@@ -81,7 +81,7 @@ class wait_group {
     const detail::yield_point at_exit;
     std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
     const auto next = static_cast<std::int64_t>(static_cast<std::uint64_t>(word) + static_cast<std::uint64_t>(by));
-    if (next < one ||  // or above `most`, and so wrapped
+    if (next < one ||  // or above max(), and so wrapped
         !word_.compare_exchange_strong(word, next, std::memory_order_release, std::memory_order_relaxed))  // A
       change_slow(by);
   }

@@ -190,16 +190,16 @@ auto when_all(Functions&& functions, std::source_location where = std::source_lo
 // The result of when_any: the position of the function that ended first, and its result in the alternative of that
 // position. The type is std::monostate for void, std::reference_wrapper for a reference.
 template <class... R>
-struct any_result {
-  std::size_t index;                           // of the function that ended first
+struct when_any_result {
+  std::size_t index = 0;                       // of the function that ended first
   std::variant<detail::storable<R>...> value;  // its result
 };
 
 // The result of when_any of a range: the position of the function or fiber that ended first, and its result. The type
 // is std::monostate for void, std::reference_wrapper for a reference.
 template <class R>
-struct any_of_range {
-  std::size_t index;          // of the function or fiber that ended first
+struct when_any_range_result {
+  std::size_t index = 0;      // of the function or fiber that ended first
   detail::storable<R> value;  // its result
 };
 
@@ -256,7 +256,7 @@ class race {
 
 template <class... F>
 auto call_any(spawn_place where, F&&... functions) {
-  using result = any_result<std::invoke_result_t<F>...>;
+  using result = when_any_result<std::invoke_result_t<F>...>;
   race<result> race(where);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     (race.start(call_of<F&&>{std::forward<F>(functions)},
@@ -288,7 +288,7 @@ template <std::invocable... F>
 template <detail::function_range Functions>
 auto when_any(Functions&& functions, std::source_location where = std::source_location::current()) {
   using function = std::ranges::range_reference_t<Functions>;
-  using result = any_of_range<std::invoke_result_t<function>>;
+  using result = when_any_range_result<std::invoke_result_t<function>>;
   if (std::ranges::empty(functions)) throw usage_error("when_any of no functions");
   detail::race<result> race(where);
   std::size_t index = 0;
@@ -327,13 +327,13 @@ auto when_any(Handles&& handles) {
   }
   for (auto& handle : handles) handle.request_stop();
   const shield uninterrupted;
-  std::optional<any_of_range<result>> chosen;
+  std::optional<when_any_range_result<result>> chosen;
   std::size_t index = 0;
   for (auto& handle : handles) {
     const bool is_first = &cases[index] == first;
     try {
       decltype(auto) value = detail::value_or_monostate([&]() -> decltype(auto) { return handle.get(); });
-      if (is_first) chosen.emplace(any_of_range<result>{index, std::forward<decltype(value)>(value)});
+      if (is_first) chosen.emplace(when_any_range_result<result>{index, std::forward<decltype(value)>(value)});
     } catch (...) {  // the failure of the fiber, or of the join, which leaves the handle its fiber
       if (is_first || handle.joinable()) failure = std::current_exception();
     }

@@ -73,7 +73,7 @@ void driver::made(std::size_t choice) {
 
 bool driver::count_step() noexcept {
   ticks_.store(ticks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // owner-written
-  if (++steps_ > options_.most_steps) over = true;
+  if (++steps_ > options_.max_steps) over = true;
   return over;
 }
 

@@ -128,7 +128,7 @@ exploration find_failure(const explore_options& options, const std::function<voi
     result.digest = last.digest();
     result.exhausted = !how->advance();
     if (!seen.reason.empty()) result.failure = describe(here, seen, result, options, body);
-    const failure_source* const also = failure_source::installed();
+    const detail::failure_source* const also = detail::failure_source::installed();
     if (result.exhausted || (also && also->skipped()) || (options.real_time.count() > 0 && time() > options.real_time))
       break;
   }

@@ -56,7 +56,7 @@ struct explore_options {
   // sockets are still open then.
   bool leaks_fail = true;
   // The number of steps after which a run counts as endless. A step is an operation or a switch.
-  std::size_t most_steps = 200'000;
+  std::size_t max_steps = 200'000;
   // The real time after which no new run begins. 0: no limit.
   std::chrono::nanoseconds real_time{0};
   // The real time without a step after which stderr shows the present calls, the fibers, and the line that repeats the
@@ -111,7 +111,7 @@ class schedule_failed : public std::runtime_error {
 //   - by a deadlock: no fiber can run, and no timer is set,
 //   - by fibers that still wait, or sockets that are still open, at the end (explore_options::leaks_fail). Fibers that
 //     can run then are run to their ends first,
-//   - by more than most_steps steps.
+//   - by more than max_steps steps.
 // Throws schedule_failed for the first failed run. Throws std::invalid_argument for no schedules, an unknown strategy
 // or replay, or if the schedule to repeat names choices that the run does not have; usage_error if the caller is a
 // fiber.

@@ -6,7 +6,10 @@
 
 #include <string>
 
-namespace ulexite::testing {
+namespace ulexite::detail {}
+namespace ulexite::testing::detail {
+
+using namespace ulexite::detail;  // this namespace hides that one in ulexite::testing
 
 // Called before and after each run, on the run's thread. A process has one.
 class failure_source {
@@ -30,4 +33,4 @@ class failure_source {
   }
 };
 
-}  // namespace ulexite::testing
+}  // namespace ulexite::testing::detail

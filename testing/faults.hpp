@@ -6,9 +6,9 @@
 
 #include <ulexite/base/standard.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace ulexite::testing {
 
@@ -27,8 +27,6 @@ enum class system_call : std::uint8_t {
   file_read,   // pread, preadv, preadv2: EIO
   file_write,  // pwrite, pwritev, pwritev2: ENOSPC
 };
-// The number of kinds.
-inline constexpr std::size_t system_calls = 12;
 
 // Counts the calls of all threads, and lets some fail. One at a time.
 class fault_scope {
@@ -41,11 +39,11 @@ class fault_scope {
 
   // The number of calls so far.
   [[nodiscard]] std::size_t calls() const noexcept;
-  // The calls that failed on request, by kind.
-  [[nodiscard]] std::array<std::size_t, system_calls> failed() const noexcept;
+  // The number of calls of this kind that failed on request.
+  [[nodiscard]] std::size_t failed(system_call which) const noexcept;
 };
 
 // The name of a kind, such as "mmap".
-const char* to_string(system_call which) noexcept;
+[[nodiscard]] std::string to_string(system_call which);
 
 }  // namespace ulexite::testing

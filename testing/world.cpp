@@ -53,8 +53,8 @@ void world::begin() {
   runtime_options options = options_.runtime;
   options.threads = 1;
   options.max_threads = 2;  // the second never starts, but with two workers ranges are split
-  options.on_unhandled_exception = [this](std::string_view, std::exception_ptr thrown) {
-    driver_.fail("an exception that no fiber took: " + words_of(thrown));
+  options.on_unhandled_exception = [this](const unhandled_exception& what) {
+    driver_.fail("an exception that no fiber took: " + words_of(what.exception));
   };
   runtime_.reset(detail::runtime_of_runs::make(std::move(options)));
   rt().parker.expect_own_worker();
@@ -70,7 +70,7 @@ void world::end() noexcept {
 outcome world::run(strategy& how, const std::function<void()>& body) {
   begin();
   driver_.begin(how);
-  failure_source* const also = failure_source::installed();
+  detail::failure_source* const also = detail::failure_source::installed();
   if (also) also->begin();
   outcome result;
   bool clean = false;
@@ -107,7 +107,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
 void world::judge() {
   const std::size_t left = rt().live();
   if (driver_.over) {
-    driver_.fail("no end after " + std::to_string(options_.most_steps) + " steps");
+    driver_.fail("no end after " + std::to_string(options_.max_steps) + " steps");
   } else if (left != 0 && !driver_.has_body_returned()) {
     driver_.fail("deadlock: " + count(left, "waits", "wait") + ", no fiber can run, and no timer is set");
   } else if (left != 0 && options_.leaks_fail) {

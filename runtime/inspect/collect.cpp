@@ -50,7 +50,7 @@ class grouping {
                     .long_waits = fiber.state == fiber_record::status::waiting && fiber.waited > long_wait_,
                     .any_timed = fiber.timed};
     if (const auto at = groups_.find(k); at != groups_.end()) return unite(at->second, one);
-    if (groups_.size() >= options_.most_groups) {
+    if (groups_.size() >= options_.max_groups) {
       ++left_out_;
       return;
     }

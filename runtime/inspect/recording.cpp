@@ -84,9 +84,9 @@ void poll_probes(runtime_state& rt) noexcept try {
 }
 
 bool start_trace(runtime_state& rt, const trace_options& options) {
-  if (options.events_per_worker > trace_options::most_events)
+  if (options.events_per_worker > trace_options::max_events)
     throw std::invalid_argument("trace_options::events_per_worker is " + std::to_string(options.events_per_worker) +
-                                "; the most is " + std::to_string(trace_options::most_events));
+                                "; the most is " + std::to_string(trace_options::max_events));
   trace_state& trace = rt.trace;
   const std::lock_guard lock(trace.mutex);
   if (trace.on) return false;

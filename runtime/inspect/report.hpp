@@ -86,7 +86,7 @@ void write_text(std::ostream& out, const runtime_report& report);
 void write_fibers(std::ostream& out, const runtime_report& report);
 void write_prometheus(std::ostream& out, const runtime_report& report);
 // Writes the number of long waits for each place.
-void write_long_waits(std::ostream& out, const runtime_report& report, std::size_t most_places);
+void write_long_waits(std::ostream& out, const runtime_report& report, std::size_t max_places);
 // Writes nothing if nothing was measured.
 void write_prometheus(std::ostream& out, const runtime_times& times);
 void write_json(std::ostream& out, const runtime_report& report);

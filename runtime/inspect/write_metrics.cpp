@@ -165,7 +165,7 @@ void write_prometheus(std::ostream& out, const runtime_times& times) {
                   times.run);
 }
 
-void write_long_waits(std::ostream& out, const runtime_report& report, std::size_t most_places) {
+void write_long_waits(std::ostream& out, const runtime_report& report, std::size_t max_places) {
   std::map<std::string, std::size_t> by_place;
   for (const fiber_group& group : report.groups)
     if (group.long_waits != 0)
@@ -177,7 +177,7 @@ void write_long_waits(std::ostream& out, const runtime_report& report, std::size
   print_type(out, "ulexite_fibers_waiting_long", "gauge", "fibers that have waited for long, by place");
   std::size_t others = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (i >= most_places) {
+    if (i >= max_places) {
       others += places[i].first;
     } else {
       out << "ulexite_fibers_waiting_long{" << places[i].second << "} " << places[i].first << '\n';

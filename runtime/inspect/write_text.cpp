@@ -94,7 +94,7 @@ void write_fibers(std::ostream& out, const runtime_report& report) {
   if (report.fibers_unseen) out << "The fibers cannot be looked at: this kernel refuses membarrier(2).\n";
   for (const fiber_group& group : report.groups) print_group(out, group);
   if (report.left_out != 0)
-    out << "\n" << report.left_out << " more fibers are in other groups (dump_options::most_groups)\n";
+    out << "\n" << report.left_out << " more fibers are in other groups (dump_options::max_groups)\n";
 }
 
 }  // namespace ulexite::detail

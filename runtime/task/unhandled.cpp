@@ -1,10 +1,12 @@
 // The end of an exception that no handle takes: the user's handler gets it, or the process ends.
 
 #include <ulexite/base/panic.hpp>
+#include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/task/unhandled.hpp>
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
@@ -33,7 +35,14 @@ void report_unhandled(const unhandled_handler& handler, const fiber_identity& wh
   const char* const name = whose.name ? whose.name : "";
   // The user's handler decides; it may end the process.
   if (handler) {
-    handler(name, failure);
+    unhandled_exception what{.exception = std::move(failure), .fiber_name = name, .fiber_id = whose.id};
+    if (whose.where.known() && whose.where.in_source()) {
+      what.file = whose.where.source().file_name();
+      what.line = whose.where.source().line();
+    } else {
+      what.code = whose.where.code();
+    }
+    handler(what);
     return;
   }
   // In the handler of the exception, so that std::terminate's own report names its type too.

@@ -10,9 +10,13 @@
 #include <string>
 #include <string_view>
 
+namespace ulexite {
+struct unhandled_exception;
+}
+
 namespace ulexite::detail {
 
-using unhandled_handler = std::function<void(std::string_view, std::exception_ptr)>;
+using unhandled_handler = std::function<void(const unhandled_exception&)>;
 
 // "fiber #7 'name'", without the name if it is empty.
 std::string words_for_fiber(std::uint64_t id, std::string_view name);

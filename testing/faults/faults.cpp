@@ -16,12 +16,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
 
 namespace ulexite::testing {
 namespace {
+
+constexpr std::size_t system_calls = static_cast<std::size_t>(system_call::file_write) + 1;
 
 struct {
   std::atomic<bool> on{false};
@@ -66,14 +69,11 @@ fault_scope::~fault_scope() { faults.on.store(false, std::memory_order_relaxed);
 
 std::size_t fault_scope::calls() const noexcept { return faults.calls.load(std::memory_order_relaxed); }  // counter
 
-std::array<std::size_t, system_calls> fault_scope::failed() const noexcept {
-  std::array<std::size_t, system_calls> counts{};
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    counts[i] = faults.failed[i].load(std::memory_order_relaxed);  // counter
-  return counts;
+std::size_t fault_scope::failed(system_call which) const noexcept {
+  return faults.failed[static_cast<std::size_t>(which)].load(std::memory_order_relaxed);  // counter
 }
 
-const char* to_string(system_call which) noexcept {
+std::string to_string(system_call which) {
   static constexpr const char* names[system_calls] = {"mmap",      "mprotect",   "madvise",   "thread",
                                                       "epoll_add", "descriptor", "accept",    "connect",
                                                       "receive",   "send",       "file_read", "file_write"};

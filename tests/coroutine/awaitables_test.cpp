@@ -300,7 +300,7 @@ TEST_P(Awaitables, OfARuntimeThatHasStoppedArePassedOver) {
       co_await at->wait();
     }).detach();
     EXPECT_EQ(alive, 2);
-    EXPECT_EQ(end(ends, shutdown_mode::stop), 1u);
+    EXPECT_EQ(end(ends, shutdown_mode::abandon), 1u);
     EXPECT_EQ(alive, 2);
     at->let();
     finish([&] { return at->wait(); });

@@ -322,7 +322,7 @@ TEST_P(Foreign, AFrameOfAStoppedRuntimeIsKeptForTheOperation) {
       .detach();
   operation.started.wait();
   wait_until_all_wait(ends);
-  EXPECT_EQ(end(ends, shutdown_mode::stop), 1u);
+  EXPECT_EQ(end(ends, shutdown_mode::abandon), 1u);
   EXPECT_EQ(alive, 1);
   operation.complete(false);
   EXPECT_EQ(alive, 1);

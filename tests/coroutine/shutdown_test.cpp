@@ -85,7 +85,7 @@ TEST_P(CoShutdown, StopDestroysWhatHasNotBegun) {
   const auto keep = [](lives) -> task<> { co_return; };
   for (int i = 0; i < 20; ++i) co_spawn(ends, keep(lives(alive))).detach();
   EXPECT_EQ(alive, 20);
-  std::thread stops([&] { end(ends, shutdown_mode::stop); });
+  std::thread stops([&] { end(ends, shutdown_mode::abandon); });
   while (true) {  // the shutdown has begun when a spawn from outside is refused
     try {
       ends.spawn([mine = lives(alive)]() -> task<> { co_return; }).detach();
@@ -146,7 +146,7 @@ TEST_P(CoShutdown, StopKeepsTheFramesOfThoseThatWait) {
   });
   wait_until([&] { return waiting == 6; });
   wait_until_all_wait(ends);
-  EXPECT_EQ(end(ends, shutdown_mode::stop), 9u);
+  EXPECT_EQ(end(ends, shutdown_mode::abandon), 9u);
   EXPECT_TRUE(other.try_lock()) << "it waits without the mutex";
   other.unlock();
   int value = 1;
@@ -157,13 +157,13 @@ TEST_P(CoShutdown, HandlesOfThoseThatWereStoppedThrow) {
   channel<int> never;
   runtime& ends = make(GetParam());
   auto waits = spawn_until_it_waits(ends, [&]() -> task<> { (void)co_await co_receive(never); });
-  EXPECT_EQ(end(ends, shutdown_mode::stop), 1u);
+  EXPECT_EQ(end(ends, shutdown_mode::abandon), 1u);
   EXPECT_TRUE(waits.done());
   EXPECT_THROW(waits.get(), operation_cancelled);
 }
 
 TEST_P(CoShutdown, WhileTheyAreBusy) {
-  for (const shutdown_mode mode : {shutdown_mode::cancel, shutdown_mode::stop}) {
+  for (const shutdown_mode mode : {shutdown_mode::cancel, shutdown_mode::abandon}) {
     for (int round = 0; round < times(20); ++round) {
       static channel<int> ring(2);
       std::atomic<int> moves{0};

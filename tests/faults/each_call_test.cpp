@@ -19,6 +19,7 @@ namespace {
 using namespace ulexite;
 using namespace std::chrono_literals;
 using ulexite::testing::fault_scope;
+using ulexite::testing::system_call;
 
 std::size_t open_descriptors() {
   std::size_t count = 0;
@@ -54,9 +55,9 @@ void fail_each_call_of(const std::function<void()>& work, std::size_t repeats = 
     {
       const fault_scope faults(number, repeats);
       ended_well = succeeds(work, error);
-      const auto of = faults.failed();
-      for (std::size_t i = 0; i < of.size(); ++i)
-        if (of[i] > 0) kinds[to_string(static_cast<ulexite::testing::system_call>(i))] += of[i], ++failed;
+      for (int i = 0; i <= static_cast<int>(system_call::file_write); ++i)
+        if (const auto kind = static_cast<system_call>(i); const std::size_t times = faults.failed(kind))
+          kinds[to_string(kind)] += times, ++failed;
     }
     told += !ended_well;
     if (!ended_well) {

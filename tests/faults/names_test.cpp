@@ -19,8 +19,6 @@ namespace {
 using ulexite::testing::fault_scope;
 using ulexite::testing::system_call;
 
-std::size_t failed(const fault_scope& of, system_call which) { return of.failed()[static_cast<std::size_t>(which)]; }
-
 TEST(FaultNames, FilesFailUnderEachName) {
   char byte = 0;
   const iovec part{&byte, 1};
@@ -28,18 +26,18 @@ TEST(FaultNames, FilesFailUnderEachName) {
   const ssize_t reads[] = {::pread(-1, &byte, 1, 0),   ::preadv(-1, &part, 1, 0),   ::preadv2(-1, &part, 1, 0, 0),
                            ::pread64(-1, &byte, 1, 0), ::preadv64(-1, &part, 1, 0), ::preadv64v2(-1, &part, 1, 0, 0)};
   for (const ssize_t each : reads) EXPECT_EQ(each, -1);
-  EXPECT_EQ(failed(all, system_call::file_read), std::size(reads));
+  EXPECT_EQ(all.failed(system_call::file_read), std::size(reads));
   EXPECT_EQ(errno, EIO);
   const ssize_t writes[] = {::pwrite(-1, &byte, 1, 0),      ::pwritev(-1, &part, 1, 0),
                             ::pwritev2(-1, &part, 1, 0, 0), ::pwrite64(-1, &byte, 1, 0),
                             ::pwritev64(-1, &part, 1, 0),   ::pwritev64v2(-1, &part, 1, 0, 0)};
   for (const ssize_t each : writes) EXPECT_EQ(each, -1);
-  EXPECT_EQ(failed(all, system_call::file_write), std::size(writes));
+  EXPECT_EQ(all.failed(system_call::file_write), std::size(writes));
   EXPECT_EQ(errno, ENOSPC);
   const int opened[] = {::open("/dev/null", O_RDONLY), ::openat(AT_FDCWD, "/dev/null", O_RDONLY),
                         ::open64("/dev/null", O_RDONLY), ::openat64(AT_FDCWD, "/dev/null", O_RDONLY)};
   for (const int each : opened) EXPECT_EQ(each, -1);
-  EXPECT_EQ(failed(all, system_call::descriptor), std::size(opened));
+  EXPECT_EQ(all.failed(system_call::descriptor), std::size(opened));
   EXPECT_EQ(errno, EMFILE);
   EXPECT_EQ(::mmap64(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), MAP_FAILED);
 }
@@ -48,7 +46,7 @@ TEST(FaultNames, MoreRepeatsThanNumbersFailAllLaterCalls) {
   char byte = 0;
   const fault_scope from_the_second(2, SIZE_MAX);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(::pread(-1, &byte, 1, 0), -1);
-  EXPECT_EQ(failed(from_the_second, system_call::file_read), 3u);
+  EXPECT_EQ(from_the_second.failed(system_call::file_read), 3u);
 }
 
 TEST(FaultNames, AFileThatIsCreatedGetsItsMode) {

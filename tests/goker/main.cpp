@@ -46,7 +46,7 @@ ux::testing::exploration explore(const bug& which, bool mended, std::uint64_t se
 bool fails_for_real(const bug& which, std::size_t workers) {
   bool failed = false;
   auto rt = std::make_unique<ux::runtime>(ux::runtime_options{
-      .threads = workers, .on_unhandled_exception = [&](std::string_view, std::exception_ptr) { failed = true; }});
+      .threads = workers, .on_unhandled_exception = [&](const ux::unhandled_exception&) { failed = true; }});
   auto main = rt->spawn([&] { which.run(false); });
   if (!main.wait_for(2s)) failed = true;  // long enough for a report of the deadlock
   if (!failed) try {

@@ -25,7 +25,7 @@ inline ulexite::detail::claimed_wait claim_anyhow(ulexite::detail::wait_queue& q
 
 }  // namespace model
 
-#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/channel.cpp>
 
 namespace model {
 

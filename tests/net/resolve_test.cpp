@@ -161,7 +161,7 @@ TEST_P(Resolve, WorkersGoOnWhileTheServerIsSilent) {
 TEST_P(Resolve, ATimeOutADeadlineAndAStopEndTheWait) {
   in_runtime([] {
     std::error_code error;
-    (void)net::resolve("y.dead", "80", 1ms, error);
+    (void)net::resolve("y.dead", "80", {.timeout = 1ms}, error);
     EXPECT_EQ(error, std::make_error_code(std::errc::timed_out));
     EXPECT_THROW(timeout(1ms, [] { (void)net::resolve("y.dead", "80"); }), deadline_exceeded);
     auto asking = spawn([] { (void)net::resolve("x.dead", "80"); });
@@ -210,7 +210,7 @@ TEST_P(Resolve, WhatWaitedBehindAGivenUpQuestionIsDroppedByAStop) {
   EXPECT_THROW(asking.get(), operation_cancelled);
   auto behind = rt.spawn([] { blocking([] { made = true; }); });
   while (rt.metrics().blocking_queued < 1) std::this_thread::yield();
-  EXPECT_EQ(rt.shutdown(shutdown_mode::stop), 1u);
+  EXPECT_EQ(rt.shutdown(shutdown_mode::abandon), 1u);
   server.revive();
   EXPECT_THROW(behind.get(), operation_cancelled);
   EXPECT_FALSE(made);

@@ -96,7 +96,7 @@ TEST_P(TcpClose, AListenerOutlivesTheRuntimeOfItsAcceptor) {
   {
     runtime brief({.threads = GetParam()});
     const auto acceptor = spawn_until_it_waits(brief, [&] { (void)listener.accept(); });
-    EXPECT_EQ(brief.shutdown(shutdown_mode::stop), 1u);
+    EXPECT_EQ(brief.shutdown(shutdown_mode::abandon), 1u);
   }
   testing::internal::GetCapturedStderr();
   in_runtime([&] {

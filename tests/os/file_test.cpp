@@ -143,6 +143,8 @@ TEST_P(File, ErrorsNameTheFileAndWhatWasDone) {
     EXPECT_EQ(given.write_at("abc", 3, 0, error), 0u);
     EXPECT_EQ(error, std::errc::no_space_on_device);
     EXPECT_NE(message_of([&] { given.append("x"); }).find("appending to the full device"), std::string::npos);
+    EXPECT_EQ(code_of([] { (void)file::adopt(-1, "a log"); }), std::errc::bad_file_descriptor);
+    EXPECT_NE(message_of([] { (void)file::adopt(-17, "a log"); }).find("adopting fd -17 as a log"), std::string::npos);
     file limits(scratch_ / "a", read | write);
     EXPECT_EQ(code_of([&] { limits.write_at("x", ~std::uint64_t{0}); }), std::errc::file_too_large);
     EXPECT_EQ(code_of([&] { limits.truncate(~std::uint64_t{0}); }), std::errc::file_too_large);

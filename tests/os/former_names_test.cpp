@@ -40,6 +40,14 @@ TEST_F(FormerNames, AreThoseOfOs) {
   });
 }
 
+// Both namespaces have the names, but the same things.
+TEST(FormerNamesOutside, AreNotAmbiguous) {
+  using namespace ulexite;
+  using namespace ulexite::os;
+  EXPECT_EQ(default_permissions, static_cast<std::filesystem::perms>(0666));
+  EXPECT_EQ(to_string(exit_status{}), ulexite::os::to_string(exit_status{}));
+}
+
 }  // namespace
 
 #pragma GCC diagnostic pop

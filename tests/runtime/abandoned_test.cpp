@@ -35,7 +35,7 @@ class Abandoned : public WorkersTest {
     {
       runtime brief({.threads = GetParam()});
       const auto handle = spawn_until_it_waits(brief, std::move(wait));
-      EXPECT_EQ(brief.shutdown(shutdown_mode::stop), 1u);
+      EXPECT_EQ(brief.shutdown(shutdown_mode::abandon), 1u);
     }
     runtime({.threads = 1}).run([] {
       std::vector<join_handle<>> others;
@@ -197,7 +197,7 @@ TEST_P(Abandoned, AThreadMayBeAboutToWakeThem) {
           })
           .detach();
     wait_until([&] { return passed > 20; });
-    EXPECT_EQ(brief.shutdown(shutdown_mode::stop), 2u);
+    EXPECT_EQ(brief.shutdown(shutdown_mode::abandon), 2u);
   }
 }
 
@@ -230,7 +230,7 @@ TEST_P(Abandoned, AClosureThatIsBeingCopiedIsNotDestroyed) {
     const slow_to_copy closure(never, slow);
     const auto handle = spawn_until_it_waits(brief, [&] { spawn(std::ref(closure)).join(), spawn(closure).join(); });
     const std::size_t waiting = handle.done() ? 0 : 1;
-    EXPECT_EQ(end(brief, shutdown_mode::stop), waiting) << "in copy " << slow;
+    EXPECT_EQ(end(brief, shutdown_mode::abandon), waiting) << "in copy " << slow;
   }
 }
 

@@ -46,7 +46,7 @@ class BlockInPlace : public WorkersTest {
       std::this_thread::sleep_for(delay);
       gate.release();
     });
-    EXPECT_EQ(end(rt, shutdown_mode::stop), 1u);
+    EXPECT_EQ(end(rt, shutdown_mode::abandon), 1u);
     EXPECT_TRUE(left);
   }
 };

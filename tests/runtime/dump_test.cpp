@@ -155,7 +155,7 @@ TEST_P(Dump, PutsFibersAtTheSamePlaceIntoOneGroup) {
     const std::string text = dump(rt);
     EXPECT_TRUE(has(text, " and 99 more alike (#")) << text;
     EXPECT_TRUE(has(text, "\"another\": waits ")) << text;
-    const std::string cut = dump(rt, {.most_groups = 1});
+    const std::string cut = dump(rt, {.max_groups = 1});
     EXPECT_TRUE(has(cut, " more fibers are in other groups")) << cut;
     ready.set();
     all.wait();

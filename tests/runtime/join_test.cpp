@@ -174,8 +174,8 @@ TEST_F(RuntimeTest, HandlesOutliveADestroyedRuntime) {
   join_handle<> late;
   std::vector<std::string> reported;
   {
-    runtime rt({.threads = 2, .on_unhandled_exception = [&](std::string_view name, std::exception_ptr) {
-                  reported.emplace_back(name);
+    runtime rt({.threads = 2, .on_unhandled_exception = [&](const unhandled_exception& what) {
+                  reported.emplace_back(what.fiber_name);
                 }});
     text = rt.spawn([] { return std::string("still here"); });
     late = rt.spawn({.name = "late"}, [] { throw 1; });
@@ -207,17 +207,16 @@ TEST_F(RuntimeTest, TheEndOfARuntimeLeavesNothingForTheThreadsNextWait) {
 class Unhandled : public RuntimeTest {
  protected:
   runtime& make_with_handler(std::size_t threads = 2) {
-    return make(
-        {.threads = threads, .on_unhandled_exception = [this](std::string_view name, std::exception_ptr failure) {
-           try {
-             std::rethrow_exception(failure);
-           } catch (const std::exception& e) {
-             last_ = std::string(name) + ": " + e.what();
-           } catch (...) {
-             last_ = std::string(name) + ": something";
-           }
-           ++reports_;
-         }});
+    return make({.threads = threads, .on_unhandled_exception = [this](const unhandled_exception& what) {
+                   try {
+                     std::rethrow_exception(what.exception);
+                   } catch (const std::exception& e) {
+                     last_ = std::string(what.fiber_name) + ": " + e.what();
+                   } catch (...) {
+                     last_ = std::string(what.fiber_name) + ": something";
+                   }
+                   ++reports_;
+                 }});
   }
   std::atomic<int> reports_{0};
   std::string last_;
@@ -239,6 +238,32 @@ TEST_F(Unhandled, ExceptionsOfDroppedFibersAreReportedWithTheName) {
   }
   EXPECT_EQ(reports_, 2);
   EXPECT_EQ(last_, ": something");
+}
+
+TEST_F(Unhandled, AReportSaysWhichFiberItWasAndWhereItBegan) {
+  std::vector<std::uint64_t> numbers, reported;
+  std::string file;
+  std::uint32_t line = 0, expected = 0;
+  const void* code = nullptr;
+  {
+    runtime rt({.threads = 1, .on_unhandled_exception = [&](const unhandled_exception& what) {
+                  reported.push_back(what.fiber_id);
+                  if (what.file) file = what.file, line = what.line;
+                  if (what.code) code = what.code;
+                }});
+    const auto fail = [&](int) { numbers.push_back(this_fiber::id()), throw 1; };
+    rt.run([&] {
+      expected = std::source_location::current().line() + 1;
+      spawn([&] { fail(0); }).detach();
+      spawn(fail, 0).detach();
+    });
+    rt.shutdown(shutdown_mode::drain);
+  }
+  EXPECT_EQ(reported, numbers);
+  EXPECT_EQ(reported.size(), 2u);
+  EXPECT_NE(file.find("join_test.cpp"), std::string::npos) << file;
+  EXPECT_EQ(line, expected);
+  EXPECT_NE(code, nullptr);
 }
 
 TEST_F(Unhandled, CancellationOfAStoppedFiberIsNotReported) {
@@ -307,7 +332,7 @@ TEST_P(Join, WaitsInTheHandlerOfAnExceptionThatNobodyTakes) {
   constexpr int count = ULEXITE_TSAN ? 50 : 500;
   std::atomic<int> handled{0};
   {
-    runtime own({.threads = GetParam(), .on_unhandled_exception = [&](std::string_view, std::exception_ptr) {
+    runtime own({.threads = GetParam(), .on_unhandled_exception = [&](const unhandled_exception&) {
                    this_fiber::yield();
                    this_fiber::sleep_for(std::chrono::microseconds(100));
                    ++handled;

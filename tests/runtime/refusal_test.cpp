@@ -246,11 +246,11 @@ TEST_F(Refusal, OfAStackDoesNotKeepARuntimeFromItsEnd) {
         const watchdog dog("DoesNotKeepARuntime");
         runtime other({.threads = 1});
         with_the_only_large_stack_taken(other, [&](std::atomic<bool>&) {
-          for (const auto mode : {shutdown_mode::cancel, shutdown_mode::stop}) {
+          for (const auto mode : {shutdown_mode::cancel, shutdown_mode::abandon}) {
             runtime rt({.threads = 1});
             rt.spawn({.stack_size = large}, [] {}).detach();
             wait_until_one_is_refused(rt);
-            DEMAND(rt.shutdown(mode) == (mode == shutdown_mode::stop ? 1u : 0u));
+            DEMAND(rt.shutdown(mode) == (mode == shutdown_mode::abandon ? 1u : 0u));
           }
         });
         std::_Exit(0);

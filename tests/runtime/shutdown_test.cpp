@@ -22,7 +22,7 @@ ULEXITE_TEST_WORKERS(Shutdown);
 TEST_P(Shutdown, OfARuntimeNeverUsedDoesNothing) {
   EXPECT_EQ(end(rt(), shutdown_mode::drain), 0u);
   EXPECT_EQ(end(make(GetParam()), shutdown_mode::cancel), 0u);
-  EXPECT_EQ(end(make(GetParam()), shutdown_mode::stop), 0u);
+  EXPECT_EQ(end(make(GetParam()), shutdown_mode::abandon), 0u);
 }
 
 TEST_P(Shutdown, DrainWaitsUntilAllHaveEnded) {
@@ -173,7 +173,7 @@ TEST_P(Shutdown, StopAbandonsWhatHasNotEnded) {
       ADD_FAILURE() << "was resumed";
     }));
   wait_until([&] { return waiting == 5; });
-  EXPECT_EQ(end(rt(), shutdown_mode::stop), 5u);
+  EXPECT_EQ(end(rt(), shutdown_mode::abandon), 5u);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("5 fibers abandoned"), std::string::npos);
   for (auto& handle : handles) {
     EXPECT_TRUE(handle.done());
@@ -196,7 +196,7 @@ TEST_P(Shutdown, StopEndsTheWaitOfAThread) {
     }
   });
   wait_until([&] { return waiting.load(); });
-  EXPECT_EQ(end(rt(), shutdown_mode::stop), 1u);
+  EXPECT_EQ(end(rt(), shutdown_mode::abandon), 1u);
   joiner.join();
   EXPECT_TRUE(cancelled);
   testing::internal::GetCapturedStderr();
@@ -212,7 +212,7 @@ TEST_P(Shutdown, StopEndsWhatNeverWaits) {
         })
         .detach();
   wait_until([&] { return running == 3; });
-  EXPECT_EQ(end(rt(), shutdown_mode::stop), 3u);
+  EXPECT_EQ(end(rt(), shutdown_mode::abandon), 3u);
   testing::internal::GetCapturedStderr();
 }
 
@@ -231,7 +231,7 @@ TEST_P(Shutdown, StopEndsWhatYieldsOnlyOnRequest) {
      })
       .detach();
   wait_until([&] { return computes.load(); });
-  EXPECT_LE(end(one, shutdown_mode::stop), 2u);
+  EXPECT_LE(end(one, shutdown_mode::abandon), 2u);
   testing::internal::GetCapturedStderr();
 }
 
@@ -249,7 +249,7 @@ TEST_P(Shutdown, StopDestroysClosuresThatNeverRan) {
     for (int i = 0; i < 50; ++i) spawn(sleeper(0s)).detach();
     spawn({.stack_size = 64 * 1024}, sleeper(1h)).detach();
   });
-  end(rt(), shutdown_mode::stop);
+  end(rt(), shutdown_mode::abandon);
   EXPECT_LE(token.use_count(), 2 + begun) << "at most those that stand on a stack, and two here";
   testing::internal::GetCapturedStderr();
 }
@@ -279,7 +279,7 @@ TEST_P(Shutdown, StopAbandonsFibersThatWaitForEachOther) {
         .detach();
   }
   wait_until([&] { return waiting == 12; });
-  EXPECT_EQ(end(rt(), shutdown_mode::stop), 12u);
+  EXPECT_EQ(end(rt(), shutdown_mode::abandon), 12u);
   testing::internal::GetCapturedStderr();
 }
 
@@ -295,7 +295,7 @@ TEST_P(Shutdown, NobodyCallsTheStopCallbacksOfAbandonedFibers) {
       this_fiber::sleep_for(1h);
     }));
   wait_until([&] { return waiting == 4; });
-  EXPECT_EQ(end(rt(), shutdown_mode::stop), 4u);
+  EXPECT_EQ(end(rt(), shutdown_mode::abandon), 4u);
   rt().request_stop();
   for (auto& handle : handles) {
     handle.request_stop();
@@ -334,7 +334,7 @@ TEST_P(Shutdown, StopInTheMidstOfEverything) {
           .detach();
     }
     wait_until([&] { return passed > 100; });
-    EXPECT_GE(brief.shutdown(shutdown_mode::stop), 16u);
+    EXPECT_GE(brief.shutdown(shutdown_mode::abandon), 16u);
   }
   testing::internal::GetCapturedStderr();
 }

@@ -221,7 +221,7 @@ TEST_P(LongWaits, AreCountedByTheirPlaces) {
     gauges_with(rt, {.long_wait = 2ms}, "\"} 3\n");
     EXPECT_NE(text.find("{spawned_at=\""), std::string::npos) << text;
     EXPECT_NE(text.find("times_test.cpp:"), std::string::npos) << text;
-    gauges_with(rt, {.long_wait = 2ms, .most_places = 1},
+    gauges_with(rt, {.long_wait = 2ms, .max_places = 1},
                 "{spawned_at=\"other\",waits=\"other\",waits_in=\"other\"} 1\n");
     EXPECT_EQ(prometheus(rt, {.long_wait = 1h}).find("waiting_long{"), std::string::npos);
     EXPECT_EQ(prometheus(rt).find("waiting_long"), std::string::npos);

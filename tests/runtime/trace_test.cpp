@@ -261,7 +261,7 @@ TEST_P(Trace, IsRefusedWhereItMakesNoSense) {
 
 TEST_P(Trace, IsRefusedIfItIsTooLarge) {
   runtime& rt = this->rt();
-  for (const std::size_t events : {trace_options::most_events + 1, std::numeric_limits<std::size_t>::max()}) {
+  for (const std::size_t events : {trace_options::max_events + 1, std::numeric_limits<std::size_t>::max()}) {
     try {
       rt.start_trace({.events_per_worker = events});
       FAIL() << "no error";

@@ -153,7 +153,7 @@ void one_runtime(program& test, detail::random& random) {
   runtime rt({.threads = test.threads,
               .blocking_threads = 1 + random.below(4),
               .blocking_keep_alive = std::chrono::milliseconds(random.below(3)),
-              .on_unhandled_exception = [](auto, auto) {}});
+              .on_unhandled_exception = [](auto&) {}});
   test.show(&rt);
   for (std::uint32_t i = 0, n = 1 + random.below(4); i < n; ++i)
     rt.spawn([&, seed = random.next()] { grow(test, home, detail::random(seed)); }).detach();

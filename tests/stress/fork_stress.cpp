@@ -197,11 +197,11 @@ void grow_one(program& test, runtime& rt, detail::random& random) {
 void end_busy(program& test, detail::random& random) {
   const auto mode = random.below(2) == 0                   ? shutdown_mode::drain
                     : random.below(2) == 0 || ULEXITE_ASAN ? shutdown_mode::cancel
-                                                           : shutdown_mode::stop;  // leaks what the leaves own
+                                                           : shutdown_mode::abandon;  // leaks what the leaves own
   const auto kind = static_cast<enum kind>(random.below(3));
   tree one(test, kind);
   const std::size_t limit = kind == kind::cramped ? 3 + random.below(20) : 0;
-  runtime rt({.threads = test.threads, .max_fibers = limit, .on_unhandled_exception = [](auto, auto) {}});
+  runtime rt({.threads = test.threads, .max_fibers = limit, .on_unhandled_exception = [](auto&) {}});
   for (std::uint32_t i = 0, n = 1 + random.below(3); i < n; ++i) try {
       rt.spawn([&one, seed = random.next()] { one.grow(seed, 4); }).detach();
     } catch (const std::system_error&) {
@@ -209,7 +209,7 @@ void end_busy(program& test, detail::random& random) {
     }
   for (std::uint32_t i = 0, n = random.below(50); i < n; ++i) std::this_thread::yield();
   const std::size_t left = rt.shutdown(mode);
-  if (mode != shutdown_mode::stop) {
+  if (mode != shutdown_mode::abandon) {
     test.check(left == 0, "fibers were abandoned", static_cast<long long>(left));
     test.check(one.under_way() == 0, "nodes are left", one.under_way());
   }
@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
   program test(argc, argv);
   const std::size_t stacks = stacks_in_use();
   {
-    runtime rt({.threads = test.threads, .on_unhandled_exception = [](auto, auto) {}});
+    runtime rt({.threads = test.threads, .on_unhandled_exception = [](auto&) {}});
     test.show(&rt);
     while (test.another_round()) {
       detail::random random = test.random();

@@ -157,7 +157,7 @@ void grow_one(program& test, runtime& rt, fiber_local<int>& depth, detail::rando
 
 void end_busy(program& test, fiber_local<int>& depth, detail::random& random) {
   tree one(test, depth);
-  runtime rt({.threads = test.threads, .on_unhandled_exception = [](auto, auto) {}});
+  runtime rt({.threads = test.threads, .on_unhandled_exception = [](auto&) {}});
   for (std::uint32_t i = 0, n = 1 + random.below(8); i < n; ++i)
     rt.spawn([&one, seed = random.next()] { one.grow(detail::random(seed), 3); }).detach();
   for (std::uint32_t i = 0, n = random.below(50); i < n; ++i) std::this_thread::yield();
@@ -178,5 +178,5 @@ int main(int argc, char** argv) {
         for (int i = 0; i < 20; ++i) grow_one(test, rt, depth, random);
         end_busy(test, depth, random);
       },
-      {.on_unhandled_exception = [](auto, auto) {}});
+      {.on_unhandled_exception = [](auto&) {}});
 }

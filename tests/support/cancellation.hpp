@@ -68,9 +68,9 @@ class unhandled_log {
   [[nodiscard]] runtime_options options(std::size_t threads) {
     runtime_options with;
     with.threads = threads;
-    with.on_unhandled_exception = [this](std::string_view name, const std::exception_ptr&) {
+    with.on_unhandled_exception = [this](const unhandled_exception& what) {
       const std::lock_guard lock(guard_);
-      names_.emplace_back(name);
+      names_.emplace_back(what.fiber_name);
     };
     return with;
   }

@@ -97,6 +97,11 @@ TEST_P(ChannelEnds, RefuseUseWithoutAChannel) {
   to.send(1);
 }
 
+TEST(ChannelEndsCapacity, IsUnboundedAtMost) {
+  EXPECT_EQ(make_channel<int>(unbounded).first.capacity(), unbounded);
+  EXPECT_THROW((void)make_channel<int>(-1), usage_error);
+}
+
 TEST_P(ChannelEnds, MayGoOnAnyThreadAtAnyTime) {
   for (int i = 0; i < times(200); ++i) {
     auto [to, from] = make_channel<int>(1);

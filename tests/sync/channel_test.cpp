@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <numeric>
+#include <string>
 #include <thread>
 
 namespace {
@@ -62,6 +63,17 @@ TEST_P(Channel, UnboundedSendsNeverWait) {
     EXPECT_EQ(values.size(), 5000u);
     for (int i = 0; i < 5000; ++i) EXPECT_EQ(values.receive(), i);
   });
+}
+
+TEST(ChannelCapacity, IsUnboundedAtMost) {
+  EXPECT_EQ(channel<int>(unbounded).capacity(), unbounded);
+  EXPECT_THROW(channel<int>(unbounded + 1), usage_error);
+  try {
+    channel<int> none(-1);
+    FAIL();
+  } catch (const usage_error& refused) {
+    EXPECT_NE(std::string(refused.what()).find(std::to_string(SIZE_MAX)), std::string::npos) << refused.what();
+  }
 }
 
 TEST_P(Channel, ClosedDrainsThenGivesNothing) {

@@ -116,8 +116,8 @@ TEST_P(HeldLocks, WhatAFiberThrewIsToldRatherThanWhatItHeld) {
 
 TEST_P(HeldLocks, AnEndWithALockIsReportedThoughNobodyJoins) {
   std::atomic<int> reports{0};
-  auto& rt = make({.threads = GetParam(), .on_unhandled_exception = [&](std::string_view, std::exception_ptr what) {
-                     EXPECT_THROW(std::rethrow_exception(what), usage_error);
+  auto& rt = make({.threads = GetParam(), .on_unhandled_exception = [&](const unhandled_exception& what) {
+                     EXPECT_THROW(std::rethrow_exception(what.exception), usage_error);
                      ++reports;
                    }});
   mutex one, other;

@@ -186,7 +186,7 @@ TEST_P(IsolatedContext, AStopEndsAWaitForADescriptor) {
 // Only a request to stop makes a cancellation the expected end.
 TEST(IsolatedContextFailures, ATimeLimitOfItsOwnIsReported) {
   std::atomic<int> reported = 0;
-  runtime rt({.threads = 1, .on_unhandled_exception = [&](std::string_view, std::exception_ptr) { ++reported; }});
+  runtime rt({.threads = 1, .on_unhandled_exception = [&](const unhandled_exception&) { ++reported; }});
   for (const bool stopped_later : {false, true}) {
     reported = 0;
     rt.run([&] {

@@ -5,6 +5,7 @@
 #include <ulexite/sync/semaphore.hpp>
 
 #include <memory>
+#include <string>
 #include <thread>
 
 namespace {
@@ -134,6 +135,29 @@ TEST_P(SemaphorePermits, AnOwnerGivesThemBack) {
   semaphore_permit forgotten(permits, std::adopt_lock, 3);
   EXPECT_EQ(forgotten.forget(), 3);
   EXPECT_FALSE(permits.try_acquire());
+}
+
+TEST_P(SemaphorePermits, AnOwnerOfNoneIsFalse) {
+  counting_semaphore<> permits(1);
+  EXPECT_FALSE(semaphore_permit(permits, 0));
+  EXPECT_FALSE(semaphore_permit(permits, std::try_to_lock, 0));
+  EXPECT_FALSE(semaphore_permit(permits, std::adopt_lock, 0));
+  EXPECT_TRUE(semaphore_permit(permits));
+  EXPECT_TRUE(permits.try_acquire());
+}
+
+TEST_P(SemaphorePermits, AnOwnerRefusesNumbersThatCannotBe) {
+  counting_semaphore<4> permits(4);
+  EXPECT_THROW((void)semaphore_permit(permits, -1), usage_error);
+  EXPECT_THROW((void)semaphore_permit(permits, std::try_to_lock, -1), usage_error);
+  EXPECT_THROW((void)semaphore_permit(permits, std::adopt_lock, 5), usage_error);
+  try {
+    const semaphore_permit none(permits, std::adopt_lock, -17);
+    FAIL();
+  } catch (const usage_error& refused) {
+    EXPECT_NE(std::string(refused.what()).find("-17"), std::string::npos) << refused.what();
+  }
+  EXPECT_TRUE(permits.try_acquire(4));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST_P(WaitGroup, CanBeUsedAgain) {
 }
 
 TEST_P(WaitGroup, RefusesCountsThatItCannotHold) {
-  constexpr std::ptrdiff_t most = wait_group::most;
+  constexpr std::ptrdiff_t most = wait_group::max();
   EXPECT_THROW(wait_group(std::size_t{1} << 40), usage_error);
   EXPECT_THROW(wait_group(SIZE_MAX), usage_error);
   wait_group group;

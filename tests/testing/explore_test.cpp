@@ -204,7 +204,7 @@ TEST(Explore, AFiberThatOutlivesTheFunctionIsALeak) {
 }
 
 TEST(Explore, ARunWithoutAnEndFails) {
-  const auto found = find_failure({.most_steps = 1000}, [] {
+  const auto found = find_failure({.max_steps = 1000}, [] {
     for (;;) this_fiber::yield();
   });
   ASSERT_TRUE(found.failure);

@@ -27,7 +27,7 @@ TEST(RuntimeOfARun, IsNamedByItsFibers) {
     EXPECT_EQ(own.spawn([] { return &current_runtime(); }).get(), &own);
     EXPECT_EQ(run_in(own, [] { return 3; }), 3);
     EXPECT_THROW(own.run([] {}), usage_error);
-    EXPECT_THROW(own.shutdown(shutdown_mode::stop), usage_error);
+    EXPECT_THROW(own.shutdown(shutdown_mode::abandon), usage_error);
     EXPECT_THROW(own.resize(2), usage_error);
   });
 }

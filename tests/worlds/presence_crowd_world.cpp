@@ -79,7 +79,7 @@ void crowd(std::size_t count) {
 
 int main(int argc, char** argv) try {
   const std::size_t count = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 20'000;
-  const auto done = ux::testing::explore({.schedules = 1, .strategy = "cooperative", .most_steps = 1'000'000'000},
+  const auto done = ux::testing::explore({.schedules = 1, .strategy = "cooperative", .max_steps = 1'000'000'000},
                                          [count] { crowd(count); });
   std::printf("%.1f s\n", std::chrono::duration<double>(done.time).count());
   return 0;
