@@ -17,8 +17,8 @@
  *     job or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so
  *     for ever. Other callbacks may wait.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
- *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound. After its
- *     deadline (ulx_deadline_push) it gets ULX_EDEADLINE from the same waits.
+ *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound. After
+ *     its deadline (ulx_deadline_push) it gets ULX_EDEADLINE from the same waits.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
  *     ulx_stack_around; ulexite::signal_check finds those that may do harm.
  */
@@ -292,17 +292,17 @@ typedef struct {
   void* reserved[2];    /* 0 */
 } ulx_case;
 /* Waits until a case is ready, and takes it: *chosen is its index. Of several ready cases it takes one at random.
- * ULX_ETIMEDOUT; with a deadline of 0 or less it does not count as a wait. ULX_ECANCELED. ULX_EUSAGE for no case and no
- * deadline. EINVAL for an unknown kind, and for a reserved field that is not 0. */
+ * ULX_ETIMEDOUT; with a deadline of 0 or less it does not count as a wait. ULX_ECANCELED. ULX_EUSAGE for no case and
+ * no deadline. EINVAL for an unknown kind, and for a reserved field that is not 0. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------------ locks */
 /* Makes a mutex. errno: ENOMEM. A destroy may get NULL. No caller may hold or use what it destroys. */
 ULX_API ulx_mutex* ulx_mutex_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_mutex_destroy(ulx_mutex* mutex) ULX_NOEXCEPT;
-/* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. After a fiber that ends
- * while it holds a mutex, the mutex stays locked; a message on stderr says so, and ulx_runtime_run returns ULX_EUSAGE if
- * it was its fiber. */
+/* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. The mutex of a fiber that
+ * ends while it holds it stays locked; a message on stderr says so, and ulx_runtime_run returns ULX_EUSAGE if it was
+ * its fiber. */
 ULX_API int ulx_mutex_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
 /* Takes the mutex if it is free. Never waits. False if the caller holds it already. */
 ULX_API bool ulx_mutex_try_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
@@ -333,8 +333,9 @@ typedef struct {
   unsigned wanted; /* ULX_READ, ULX_WRITE or both; 0: not watched */
   unsigned ready;  /* out, of a wait that returns 0 or ULX_ETIMEDOUT: those of `wanted`; an error or a hang-up is all */
 } ulx_poll;
-/* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, must not be closed
- * during the wait, and are not kept. ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. EINVAL: an unknown direction. */
+/* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, must not be
+ * closed during the wait, and are not kept. ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. EINVAL: an unknown
+ * direction. */
 ULX_API int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) ULX_NOEXCEPT;
 /* Waits for one descriptor. Its ready directions go to *ready as above; `ready` may be NULL. EINVAL: no direction. */
 ULX_API int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) ULX_NOEXCEPT;
@@ -398,9 +399,9 @@ ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size
 
 /* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
  * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. `fiber` is 0 for
- * a worker between two fibers. The world runs again then. ULX_EUSAGE while it is stopped already, or another caller is about to stop it. Fibers
- * that may want it at the same time must lock a ulx_mutex before. Plain threads, ulx_blocking and ulx_block_enter
- * are not stopped. The caller must not wait before ulx_start_world, which it calls itself. */
+ * a worker between two fibers. The world runs again then. ULX_EUSAGE while it is stopped already, or another caller is
+ * about to stop it. Fibers that may want it at the same time must lock a ulx_mutex before. Plain threads, ulx_blocking
+ * and ulx_block_enter are not stopped. The caller must not wait before ulx_start_world, which it calls itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;
