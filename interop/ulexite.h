@@ -232,8 +232,8 @@ ULX_API void ulx_deadline_pop(const ulx_deadline* outer) ULX_NOEXCEPT;
 /* A value for each fiber and plain thread, NULL at first. `destroy`, if not NULL, is called with each value that is not
  * NULL: by its fiber, after fiber_end, or by its thread at the end. After ULX_STOP the caller of ulx_runtime_destroy
  * calls it. It may wait. Keys are never freed. 0: no memory. A collector finds a fiber's values in memory of the hook
- * `allocate`. It does not find those of plain threads. The second returns NULL, with the error in errno, for a key that
- * is 0 (EINVAL), without memory (ENOMEM) and in a job (ULX_EUSAGE); the third returns these errors. */
+ * `allocate`. It does not find those of plain threads. EINVAL for a key of 0, ENOMEM, ULX_EUSAGE in a job: ulx_set
+ * returns them; ulx_get sets errno and returns NULL. */
 typedef uintptr_t ulx_key;
 ULX_API ulx_key ulx_key_new(void (*destroy)(void* value)) ULX_NOEXCEPT;
 ULX_API void* ulx_get(ulx_key key) ULX_NOEXCEPT;
@@ -331,7 +331,7 @@ enum { ULX_READ = 1, ULX_WRITE = 2 };
 typedef struct {
   int fd;
   unsigned wanted; /* ULX_READ, ULX_WRITE or both; 0: not watched */
-  unsigned ready;  /* out, of a wait that returns 0 or ULX_ETIMEDOUT: those of `wanted`; an error or a hang-up is all */
+  unsigned ready;  /* out, if 0 or ULX_ETIMEDOUT is returned: a part of `wanted`; all of it after an error or hang-up */
 } ulx_poll;
 /* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, must not be
  * closed during the wait, and are not kept. ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. EINVAL: an unknown
