@@ -105,16 +105,11 @@ file file::adopt(int fd, std::string name) {
   if (fd < 0)
     throw std::system_error(EBADF, std::system_category(),
                             "ulexite: adopting fd " + std::to_string(fd) + " as " + detail::shown(name));
-  file taken;
-  taken.name_ = std::move(name);
-  taken.fd_ = fd;
-  return taken;
+  return file(fd, std::move(name));
 }
 
 file file::opened(int fd, std::string name) {
-  file made;
-  made.name_ = std::move(name);
-  made.fd_ = fd;
+  file made(fd, std::move(name));
   made.reads_.learn(nowait_support::opened);
   made.writes_.learn(nowait_support::opened);
   return made;

@@ -129,6 +129,7 @@ class file {
  private:
   friend class directory;
 
+  file(int fd, std::string name) noexcept : fd_(fd), name_(std::move(name)) {}
   // A descriptor that the library has opened.
   static file opened(int fd, std::string name);
   void check(std::error_code error, const char* what) const;
