@@ -19,7 +19,7 @@
 namespace ulexite::testing::detail {
 
 // Takes the place of Catch2's receiver of results during a run, and hands on all but failures.
-class catch2_failures final : public failure_source, public Catch::IResultCapture {
+class catch2_failures final : public ulexite::detail::failure_source, public Catch::IResultCapture {
  public:
   catch2_failures() noexcept { install(this); }
   void begin() override {

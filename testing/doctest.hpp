@@ -15,7 +15,7 @@
 namespace ulexite::testing::detail {
 
 // What the listener has seen, of which a process has one.
-class doctest_failures final : public failure_source {
+class doctest_failures final : public ulexite::detail::failure_source {
  public:
   doctest_failures() noexcept { install(this); }
   // Silent, because most runs of an exploration do not interest the user.

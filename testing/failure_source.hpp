@@ -6,10 +6,7 @@
 
 #include <string>
 
-namespace ulexite::detail {}
-namespace ulexite::testing::detail {
-
-using namespace ulexite::detail;  // this namespace hides that one in ulexite::testing
+namespace ulexite::detail {
 
 // Called before and after each run, on the run's thread. A process has one.
 class failure_source {
@@ -33,4 +30,4 @@ class failure_source {
   }
 };
 
-}  // namespace ulexite::testing::detail
+}  // namespace ulexite::detail

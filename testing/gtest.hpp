@@ -16,7 +16,7 @@
 namespace ulexite::testing::detail {
 
 // Keeps the reports of the test framework, because most runs of an exploration do not interest the user.
-class gtest_failures final : public failure_source {
+class gtest_failures final : public ulexite::detail::failure_source {
  public:
   gtest_failures() noexcept { install(this); }
   void begin() override {
