@@ -106,8 +106,7 @@ job* scheduler::take_share() noexcept {
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. Of ordinary
 // fibers it takes as many as have come there from the ring just now, `exchanged`, or as the ring has room for. The
 // first is returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before
-// the others. So if there are some in this worker's deque, an ordinary fiber is not returned, and has its turn in the
-// ring.
+// the others. So if there are some in this worker's deque, none is returned: each has its turn behind those.
 job* scheduler::take_injected(std::size_t most, std::size_t exchanged) noexcept {
   const std::size_t length = runtime_.injected.size();
   if (length == 0) return nullptr;
@@ -130,7 +129,7 @@ job* scheduler::take_injected(std::size_t most, std::size_t exchanged) noexcept 
   runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), std::max(exchanged, queues.room()),
                          queues.room_for_woken(), taken, woken);
   if (!taken.empty()) queues.mark_ordinary(counters().dispatches.get());
-  job* const first = !woken.empty() ? woken.pop() : queues.has_woken() ? nullptr : taken.pop();
+  job* const first = queues.has_woken() ? nullptr : !woken.empty() ? woken.pop() : taken.pop();
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
       if (!queues.push_woken(*other)) push_ring(*other);
