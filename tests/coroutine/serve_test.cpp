@@ -167,6 +167,7 @@ TEST_P(CoServe, KeepsToItsBoundOfConnections) {
         {.max_connections = 3, .grace = {}});
     auto clients = bounded.clients(12);
     say_hello(clients);
+    wait_until([&] { return handlers.alive == 3; });
     while (!clients.empty()) clients.erase(answered(clients));
     bounded.close_and_join();
     EXPECT_EQ(handlers.begun, 12);
