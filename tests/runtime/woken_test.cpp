@@ -158,6 +158,7 @@ long turns_beside_woken(int computing, std::chrono::microseconds quantum) {
 
 // By number alone the others would have a turn for each three of the woken.
 TEST(WokenBesideLongTurns, HaveAsMuchTime) {
+  if (migrating) GTEST_SKIP() << "the fibers have no order";
   EXPECT_LT(turns_beside_woken(4, 5ms), 60);
   EXPECT_LT(turns_beside_woken(1100, 2ms), 60) << "more than a ring holds";
 }
