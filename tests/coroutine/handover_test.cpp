@@ -4,6 +4,7 @@
 
 #include <ulexite.hpp>
 #include <ulexite/coroutine.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <mutex>
 
@@ -36,7 +37,7 @@ class CoHandOver : public RuntimeTest {
   static constexpr int others = 100, waiters = 12;
 
   void SetUp() override {
-    if (migrating) GTEST_SKIP() << "the fibers have no order";
+    if (detail::migrating) GTEST_SKIP() << "the fibers have no order";
   }
 
   // Starts `others` that yield, and `waiters` that take the lock once, which the caller then has held for so long that

@@ -175,7 +175,7 @@ TEST_P(Scheduling, APingPongPairLeavesOthersTheirTurn) {
 // It yields directly after each wake, so a wake of other workers would be useless. While the pair's worker is stopped
 // by the system, the main fiber wakes others, so one window of several must be free of that.
 TEST_P(Scheduling, APingPongPairSeldomWakesOthers) {
-  if (migrating) GTEST_SKIP() << "every fiber is to change its worker";
+  if (detail::migrating) GTEST_SKIP() << "every fiber is to change its worker";
   runtime& rt = this->rt();
   rt.run([&] {
     const ping_pong pair;

@@ -3,6 +3,7 @@
 #include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/sync/semaphore.hpp>
 
 #include <algorithm>
@@ -77,8 +78,8 @@ TEST_P(Woken, DoNotStarveThoseThatHaveNotBegun) {
 }
 
 // They are more than a worker's deque holds. When one has had ten turns since all had one, nearly all have had two. A
-// fiber whose time has come before it waits yields, and is in the ring until its next turn. On a busy machine that are
-// many at their first sleep, where they touch their stack for the first time, so the count begins after it. With a
+// fiber whose time has come before it waits yields, and is in the ring until its next turn. On a busy machine many do
+// at their first sleep, where they touch their stack for the first time, so the count begins after it. With a
 // shorter time, all would yield under ThreadSanitizer.
 TEST_P(Woken, TakeTurns) {
   constexpr int most = 10;
@@ -158,7 +159,7 @@ long turns_beside_woken(int computing, std::chrono::microseconds quantum) {
 
 // By number alone the others would have a turn for each three of the woken.
 TEST(WokenBesideLongTurns, HaveAsMuchTime) {
-  if (migrating) GTEST_SKIP() << "the fibers have no order";
+  if (detail::migrating) GTEST_SKIP() << "the fibers have no order";
   EXPECT_LT(turns_beside_woken(4, 5ms), 60);
   EXPECT_LT(turns_beside_woken(1100, 2ms), 60) << "more than a ring holds";
 }

@@ -19,13 +19,6 @@ namespace ulexite::test {
 
 using namespace std::chrono_literals;
 
-// Whether every fiber is to change its worker. Then all go through the shared queue, and no order of a worker holds.
-#ifdef ULEXITE_DEBUG_MIGRATE
-inline constexpr bool migrating = true;
-#else
-inline constexpr bool migrating = false;
-#endif
-
 // Runtimes that are looked through when they have ended: no wake-up was lost, all fibers ended, no stack leaked.
 class RuntimeTest : public testing::Test {
  protected:

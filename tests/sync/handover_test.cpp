@@ -3,6 +3,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/semaphore.hpp>
@@ -28,7 +29,7 @@ class HandOver : public RuntimeTest {
   static constexpr int others = 100, waiters = 12;
 
   void SetUp() override {
-    if (migrating) GTEST_SKIP() << "the fibers have no order";
+    if (detail::migrating) GTEST_SKIP() << "the fibers have no order";
   }
 
   // Starts `others` that yield, and `waiters` that take the lock once, which the caller then has held for so long that
@@ -90,7 +91,7 @@ TYPED_TEST(HandOver, NorIfAnotherFiberIsWokenThen) {
 
 // They got it together, and so the last of them is the one that runs next.
 TEST_F(RuntimeTest, ReadersThatAreLetInTogetherAllRunSoon) {
-  if (migrating) GTEST_SKIP() << "the fibers have no order";
+  if (detail::migrating) GTEST_SKIP() << "the fibers have no order";
   make(1).run([] {
     constexpr int others = 100;
     shared_mutex guard;
