@@ -14,14 +14,14 @@ using namespace ulexite::test;
 // `use` gets a handle of a fiber that has ended, and of one that ends at the release.
 calls of_handle(void (*use)(join_handle<>&)) {
   struct state {
-    event end;
+    std::shared_ptr<event> end = std::make_shared<event>();  // the fiber's too: it may begin after the release
     join_handle<> ended, under_way;
   };
   const auto on = std::make_shared<state>();
   on->ended = spawn([] {});
   while (!on->ended.done()) this_fiber::yield();
-  on->under_way = spawn([&end = on->end] { end.wait(); });
-  return {.ready = [=] { use(on->ended); }, .waiting = [=] { use(on->under_way); }, .release = [=] { on->end.set(); }};
+  on->under_way = spawn([end = on->end] { end->wait(); });
+  return {.ready = [=] { use(on->ended); }, .waiting = [=] { use(on->under_way); }, .release = [=] { on->end->set(); }};
 }
 
 template <class Context>
