@@ -3,9 +3,7 @@
 #include "net_fixture.hpp"
 #include "support/waiting.hpp"
 
-#include <array>
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <thread>
 
@@ -127,32 +125,6 @@ TEST_P(TcpClose, NumberIsNotReusedUnderAReader) {
   });
 }
 
-TEST_P(TcpClose, OperationsOfNoBytesFailToo) {
-  in_runtime([] {
-    stream_pair pair = stream_pair::tcp();
-    net::tcp_stream& stream = pair.left;
-    std::error_code error;
-    char byte;
-    const std::array operations = std::to_array<std::function<void(std::error_code&)>>({
-        [&](std::error_code& e) { stream.read_some(&byte, 0, e); },
-        [&](std::error_code& e) { stream.read(&byte, 0, e); },
-        [&](std::error_code& e) { stream.peek(&byte, 0, e); },
-        [&](std::error_code& e) { stream.write_some(&byte, 0, e); },
-        [&](std::error_code& e) { stream.write("", e); },
-        [&](std::error_code& e) { stream.writev({}, e); },
-    });
-    for (const auto& each : operations) {
-      each(error);
-      EXPECT_FALSE(error);
-    }
-    stream.close();
-    for (const auto& each : operations) {
-      each(error);
-      EXPECT_EQ(error, std::errc::bad_file_descriptor) << &each - operations.data();
-    }
-  });
-}
-
 TEST_P(TcpClose, MovedFromStreamIsClosed) {
   in_runtime([] {
     auto pair = stream_pair::tcp();
@@ -206,17 +178,6 @@ TEST_P(TcpClose, DataAndTimeOutRace) {
     }
     EXPECT_EQ(received, 300);
     sender.get();
-  });
-}
-
-TEST_P(TcpClose, ConnectTimesOut) {
-  in_runtime([] {
-    net::tcp_listener listener(loopback(), {.backlog = 0});
-    std::vector<net::tcp_stream> queued;
-    std::error_code error;
-    for (int i = 0; i < 10 && !error; ++i)  // a full backlog drops what comes
-      queued.push_back(net::tcp_stream::connect(listener.local_endpoint(), {.timeout = 20ms}, error));
-    EXPECT_EQ(error, std::errc::timed_out);
   });
 }
 

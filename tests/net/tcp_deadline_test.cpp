@@ -160,5 +160,16 @@ TEST_P(TcpDeadline, AShieldOnAPlainThreadHidesADeadline) {
   writer.join();
 }
 
+TEST_P(TcpDeadline, ConnectTimesOut) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback(), {.backlog = 0});
+    std::vector<net::tcp_stream> queued;
+    std::error_code error;
+    for (int i = 0; i < 10 && !error; ++i)  // a full backlog drops what comes
+      queued.push_back(net::tcp_stream::connect(listener.local_endpoint(), {.timeout = 20ms}, error));
+    EXPECT_EQ(error, std::errc::timed_out);
+  });
+}
+
 }  // namespace
 }  // namespace ulexite::test

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -303,6 +304,32 @@ TEST(TcpOnPlainThreads, TalkToFibers) {
   server.get();
   rt.shutdown(shutdown_mode::drain);
   EXPECT_EQ(rt.metrics().lost_wakeups, 0u);
+}
+
+TEST_P(Tcp, OperationsOfNoBytesFailToo) {
+  in_runtime([] {
+    stream_pair pair = stream_pair::tcp();
+    net::tcp_stream& stream = pair.left;
+    std::error_code error;
+    char byte;
+    const std::array operations = std::to_array<std::function<void(std::error_code&)>>({
+        [&](std::error_code& e) { stream.read_some(&byte, 0, e); },
+        [&](std::error_code& e) { stream.read(&byte, 0, e); },
+        [&](std::error_code& e) { stream.peek(&byte, 0, e); },
+        [&](std::error_code& e) { stream.write_some(&byte, 0, e); },
+        [&](std::error_code& e) { stream.write("", e); },
+        [&](std::error_code& e) { stream.writev({}, e); },
+    });
+    for (const auto& each : operations) {
+      each(error);
+      EXPECT_FALSE(error);
+    }
+    stream.close();
+    for (const auto& each : operations) {
+      each(error);
+      EXPECT_EQ(error, std::errc::bad_file_descriptor) << &each - operations.data();
+    }
+  });
 }
 
 }  // namespace

@@ -147,33 +147,6 @@ TEST(Network, BytesForAClosedSocketAreAnsweredByAReset) {
   });
 }
 
-TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
-  explore({.schedules = 50, .slowness = 0ns, .network = {.buffer = 4}}, [] {
-    net::tcp_listener listener(server_at);
-    auto stream = net::tcp_stream::connect(server_at);
-    auto accepted = listener.accept();
-    ut::partition(server_at);
-    task_group all;
-    all.spawn([&] {
-      std::error_code error;
-      stream.write("12345678", 8, error);
-      EXPECT_EQ(error, std::errc::connection_reset);
-    });
-    all.spawn([&] {
-      std::error_code error;
-      auto late = net::tcp_stream::connect(server_at, {}, error);
-      char data;
-      if (!error) late.read_some(&data, 1, error);
-      EXPECT_TRUE(error);
-    });
-    this_fiber::sleep_for(1s);
-    accepted.close();
-    listener.close();
-    ut::heal(server_at);
-    all.wait();
-  });
-}
-
 TEST(Network, APartitionHoldsWhatIsSent) {
   explore({.schedules = 100, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
@@ -388,24 +361,6 @@ TEST(Network, TheSameSeedGivesTheSameNetwork) {
   };
   const ut::explore_options options{.schedules = 100, .network = {.jitter = 5ms, .short_reads = true}};
   EXPECT_EQ(explore(options, body).digest, explore(options, body).digest);
-}
-
-TEST(Network, AnEndOfListeningIsHeldByAPartition) {
-  ut::run_with_virtual_time([] {
-    net::tcp_listener listener(server_at);
-    auto waiting = net::tcp_stream::connect(server_at);
-    ut::partition(server_at);
-    listener.close();
-    char data;
-    std::error_code error;
-    waiting.expires_after(1s);
-    EXPECT_EQ(waiting.read_some(&data, 1, error), 0U);
-    EXPECT_EQ(error, std::errc::timed_out);
-    ut::heal(server_at);
-    waiting.expires_never();
-    EXPECT_EQ(waiting.read_some(&data, 1, error), 0U);
-    EXPECT_EQ(error, std::errc::connection_reset);
-  });
 }
 
 TEST(Network, OneOfOneResetsEach) {
