@@ -1,13 +1,15 @@
-# The tests of the library with others, all with the label integration:
+# The tests that need other software, all with the label integration:
 #
 #   tests/interop, tests/net   those of tests/LAYER/x_test.cpp that are about a client library
 #   tests/examples/x.sh, x.py  run as `sh x.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS`
+#                              and tools/tls_check on some of these
 #   tests/bench/simulation.py  the simulation of the scheduler, if there are benchmarks
 #   docs/x.md, README.md       their ```cpp blocks compile, run, and print what the page says
 #   tests/c                    four of its programs under valgrind
 #   tests/testing, senders     other test frameworks and libraries of senders
 #   tests/worlds               examples on the simulated network, as it resets, cuts and delays
 #   tests/fuzz/x_fuzz.cpp      a fuzz target; the test runs it on the files of tests/fuzz/corpus/x
+#   tests/soak                 a program for tools/soak, and no test
 #   tests/gdb                  the script for gdb, on a process and on a core file
 #   tests/lldb                 the same for lldb
 #   tests/perf                 perf's chains of fibers, and the static probes
@@ -75,13 +77,12 @@ if(ULEXITE_BUILD_EXAMPLES)
     add_test(NAME examples.${stem} COMMAND ${interpreter} ${script} ${PROJECT_BINARY_DIR}/examples)
     set_tests_properties(examples.${stem} PROPERTIES LABELS integration TIMEOUT 360 ENVIRONMENT "${sanitizer_environment}")
   endforeach()
-endif()
-
-if(ULEXITE_BUILD_EXAMPLES)
-  add_test(NAME tls.examples COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tls_check
-    $<TARGET_FILE:example_echo_server> $<TARGET_FILE:example_kv_server> $<TARGET_FILE:example_lua>
-    $<TARGET_FILE:example_lisp>)
-  set_tests_properties(tls.examples PROPERTIES LABELS integration TIMEOUT 600)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT ULEXITE_SANITIZE)
+    add_test(NAME tls.examples COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/tls_check
+      $<TARGET_FILE:example_echo_server> $<TARGET_FILE:example_kv_server> $<TARGET_FILE:example_lua>
+      $<TARGET_FILE:example_lisp>)
+    set_tests_properties(tls.examples PROPERTIES LABELS integration TIMEOUT 600)
+  endif()
 endif()
 
 # ---- benchmarks ----

@@ -1,3 +1,5 @@
+# The models:
+#
 #   tests/model/x_model.cpp    Relacy                                                          label model
 #                              a line `// MUTANT: x` adds a build with -DULEXITE_MUTANT=x that must fail   label mutant
 #   tests/model/x.pml          Promela; a line `/* RUN: -DX=1 */` is a case that must hold     label model

@@ -3,6 +3,7 @@
 if(NOT EXISTS ${program})
   cmake_path(GET program FILENAME name)
   add_test(${layer}.${name}_NOT_BUILT ${name}_NOT_BUILT)
+  set_tests_properties(${layer}.${name}_NOT_BUILT PROPERTIES LABELS ${label})
   return()
 endif()
 execute_process(COMMAND ${emulator} ${program} --gtest_list_tests OUTPUT_VARIABLE lines TIMEOUT 60 COMMAND_ERROR_IS_FATAL ANY)

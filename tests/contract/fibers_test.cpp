@@ -14,7 +14,7 @@ using namespace ulexite::test;
 // `use` gets a handle of a fiber that has ended, and of one that ends at the release.
 calls of_handle(void (*use)(join_handle<>&)) {
   struct state {
-    std::shared_ptr<event> end = std::make_shared<event>();  // the fiber's too: it may begin after the release
+    std::shared_ptr<event> end = std::make_shared<event>();  // also the fiber's, which may begin after the release
     join_handle<> ended, under_way;
   };
   const auto on = std::make_shared<state>();

@@ -5,7 +5,6 @@
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
