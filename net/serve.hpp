@@ -10,6 +10,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <chrono>
+#include <coroutine>  // for a co_await in a template, g++ 15 wants it before the template
 #include <cstddef>
 #include <cstdint>
 #include <exception>
