@@ -16,41 +16,11 @@
 #   tests/offcpu               folded stacks of a program that waits
 #   tests/install              programs outside the tree that use the library
 
-# ---- client libraries ----
-# Without the package there is no such test.
-set(package_of_net_c_ares libcares)
-set(package_of_net_hiredis hiredis)
-set(package_of_net_libcurl libcurl)
-set(package_of_net_libpq libpq)
-set(package_of_interop_asio_fiber_tls openssl)
-set(package_of_interop_http_tls openssl)
-set(package_of_interop_kafka rdkafka)
-set(package_of_interop_nats libnats)
-set(package_of_interop_postgres libpq)
-set(package_of_interop_postgres_failures libpq)
-set(package_of_interop_redis hiredis)
-set(package_of_interop_redis_faults hiredis)
-set(package_of_interop_redis_subscriber hiredis)
-set(package_of_net_tls openssl)
-set(package_of_net_tls_context openssl)
-set(package_of_net_tls_end openssl)
-
-set(label integration)
-set(tests ${test_files})
-list(FILTER tests INCLUDE REGEX "${of_integration}")
-if(ULEXITE_SANITIZE MATCHES "thread")  # which does not know thrd_create, by which librdkafka makes its threads
-  list(FILTER tests EXCLUDE REGEX "^interop/kafka_test")
-endif()
-if(Boost_VERSION VERSION_LESS 1.81)
-  message(WARNING "Boost is older than 1.81: the tests of interop/asio_fiber.hpp are left out.")
-  list(FILTER tests EXCLUDE REGEX "^interop/asio_fiber")
-endif()
+# ---- client libraries and examples ----
 if(ULEXITE_GRPC)
   ulexite_protocol(grpc_notes ${CMAKE_CURRENT_SOURCE_DIR}/interop/grpc_notes.proto)
-else()
-  list(FILTER tests EXCLUDE REGEX "^interop/grpc_")
 endif()
-ulexite_test_files(${tests})
+ulexite_test_files(integration ${tests})
 
 # ---- examples ----
 if(ULEXITE_BUILD_EXAMPLES)
