@@ -129,7 +129,7 @@ bool block_for(Awaiter& awaiter, std::stop_source& stop) {
     return false;
   } catch (const operation_cancelled&) {
   }
-  stop.request_stop();
+  run_stop_callbacks(stop);
   const shield until_complete;
   here.done.wait();
   return true;

@@ -306,13 +306,13 @@ auto wait(Sender&& sender) {
     cause = std::current_exception();
   }
   if (cause) {
+    const shield until_complete;
     {
       // The destructor of a callback waits for a call under way, unless it runs on the thread that made the request. So
       // the fiber must not leave the thread in a callback.
       const no_suspend_scope in_callbacks("a stop callback of a sender");
       outcome.source.request_stop();
     }
-    const shield until_complete;
     outcome.done.wait();
   }
   if (outcome.failure) std::rethrow_exception(outcome.failure);

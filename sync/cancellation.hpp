@@ -1,12 +1,12 @@
 #pragma once
 
-// Deadlines for a computation, a shield against deadlines and requests to stop, and the request to a std::stop_source
-// of the program's own. Other requests to stop are made by join_handle::request_stop, task_group and the runtime's end.
+// Deadlines for a computation, and the request to a std::stop_source of the program's own. Other requests to stop are made by join_handle::request_stop, task_group and the runtime's end.
 //
 // After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber. Each wait uses its own timer for it, so
 // a scope arms no timer and has nothing to undo.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/shield.hpp>
 #include <ulexite/runtime/task/spawned_result.hpp>
 #include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -101,34 +101,6 @@ template <class Time, class F>
     return outcome();
   }
 }
-
-// Protects the rest of a block: the calling fiber ignores requests to stop, and deadlines that were set outside. Use it
-// for work that must be finished once it has begun. Fibers that are spawned inside have no deadline. A child's
-// failure does not cancel the body of a scope, even of one that begins inside. this_fiber::stop_requested() still
-// reports the request.
-class shield {
- public:
-  [[nodiscard]] shield() noexcept
-      : self_(detail::this_agent()),
-        deadline_(std::exchange(self_.deadline, detail::no_deadline)),
-        shielded_(self_.shielded),
-        expired_(self_.expired) {
-    self_.shielded = true;
-    self_.expired = false;
-  }
-  shield(const shield&) = delete;
-  shield& operator=(const shield&) = delete;
-  ~shield() {
-    self_.deadline = deadline_;
-    self_.shielded = shielded_;
-    self_.expired = expired_;
-  }
-
- private:
-  detail::agent& self_;  // its members before the shield follow
-  const std::int64_t deadline_;
-  const bool shielded_, expired_;
-};
 
 // Requests a stop from the program's own source, as source.request_stop() does. It runs the callbacks, and returns
 // whether this was the first request. Call it in fibers, because the destructor of a std::stop_callback relies on the

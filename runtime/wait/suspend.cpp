@@ -8,6 +8,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/shield.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/wait/blocked_thread.hpp>
 #include <ulexite/runtime/wait/stackless_wait.hpp>
@@ -136,14 +137,15 @@ void cancel_wait(agent& agent, intrusive_queue<job>& cancelled) noexcept {
   cancelled.push(agent.fiber());
 }
 
-// The callbacks run on the calling agent, which must not wait in them: so it counts as a job. They may request another
-// stop, so the earlier state is restored.
+// The callbacks run on the calling agent, which must not wait in them: so it counts as a job. It may have been asked to
+// stop itself, but they must not throw. They may request another stop, so the earlier state is restored.
 bool run_stop_callbacks(std::stop_source source) noexcept {
   agent& self = this_agent();
   const agent_kind kind = self.kind;
   const bool nested = self.calls_back;
   if (kind == agent_kind::fiber) self.kind = agent_kind::job;
   self.calls_back = true;
+  const shield in_callbacks;
   const bool first = source.request_stop();
   self.calls_back = nested;
   self.kind = kind;

@@ -231,6 +231,33 @@ TEST_P(Foreign, AStopOfAFiberStopsTheOperationByItsToken) {
   }
 }
 
+// The caller was asked to stop, or its deadline is over, but an exception in the callback would end the process.
+TEST_P(Foreign, ACallbackOfTheTokenMayTryToSend) {
+  manual operation;
+  channel<int> log(unbounded);
+  const auto waits = [&] {
+    std::optional<std::stop_callback<std::function<void()>>> on_stop;
+    await([&](std::stop_token token) {
+      on_stop.emplace(token, [&] {
+        for (int i = 0; i < 300; ++i) EXPECT_EQ(log.try_send(i), channel_status::ok);
+        operation.complete(true);
+      });
+      return reference_to{operation};
+    });
+  };
+  auto stopped = rt().spawn(waits);
+  operation.started.wait();
+  wait_until_all_wait(rt());
+  stopped.request_stop();
+  EXPECT_THROW(stopped.get(), operation_cancelled);
+  const auto late = [&] {
+    const deadline_scope limit(1ms);
+    EXPECT_THROW(waits(), deadline_exceeded);
+  };
+  run(late);
+  late();
+}
+
 TEST_P(Foreign, ADeadlineStopsTheOperationByItsToken) {
   const auto late = [] {
     manual operation;

@@ -7,6 +7,7 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/when.hpp>
 
 #include <csignal>
 #include <functional>
@@ -98,6 +99,82 @@ TEST_P(StopCallback, MayWaitOnAPlainThread) {
   ask([&](auto callback) { ask_a_runtime(rt(), callback); });
   ask([&](auto callback) { ask_an_own_source(rt(), callback); });
   EXPECT_EQ(called, 4);
+}
+
+// Those who request a stop may have been asked to stop themselves, or be late. An exception in a callback would end the
+// process.
+class AStoppedRequester : public WorkersTest {
+ protected:
+  void log_it() {
+    for (int i = 0; i < 300; ++i) EXPECT_EQ(log_.try_send(i), channel_status::ok);
+    ++called_;
+  }
+  std::stop_callback<std::function<void()>> at_a_stop(std::stop_token token) {
+    return std::stop_callback<std::function<void()>>(std::move(token), [this] { log_it(); });
+  }
+  void wait_with_a_callback() {
+    const auto callback = at_a_stop(this_fiber::get_stop_token());
+    ++waiting_;
+    wait_for_ever();
+  }
+
+  channel<int> log_{unbounded};
+  std::atomic<int> waiting_{0}, called_{0};
+};
+ULEXITE_TEST_WORKERS(AStoppedRequester);
+
+TEST_P(AStoppedRequester, IsAWinnerOfWhenAny) {
+  run([&] { when_any([&] { wait_with_a_callback(); }, [&] { wait_until([&] { return waiting_ == 1; }); }); });
+  EXPECT_EQ(called_, 1);
+}
+
+TEST_P(AStoppedRequester, WaitsForItsGroup) {
+  run([&] {
+    auto owner = spawn([&] {
+      task_group group;
+      for (int i = 0; i < 3; ++i) group.spawn([&] { wait_with_a_callback(); });
+      group.wait();
+    });
+    wait_until([&] { return waiting_ == 3; });
+    owner.request_stop();
+    EXPECT_THROW(owner.get(), operation_cancelled);
+  });
+  EXPECT_EQ(called_, 3);
+}
+
+TEST_P(AStoppedRequester, MeetsItsDeadline) {
+  run([&] {
+    const deadline_scope limit(1ms);
+    task_group group;
+    const auto callback = at_a_stop(group.get_stop_token());
+    group.spawn([] { wait_for_ever(); });
+    EXPECT_THROW(group.wait(), deadline_exceeded);
+    EXPECT_THROW(this_fiber::check(), deadline_exceeded) << "the deadline holds again after the callbacks";
+  });
+  EXPECT_EQ(called_, 1);
+}
+
+TEST_P(AStoppedRequester, IsAChildOfTheGroupThatItStops) {
+  run([&] {
+    task_group group;
+    const auto callback = at_a_stop(group.get_stop_token());
+    group.spawn([&] {
+      group.request_stop();
+      EXPECT_THROW(this_fiber::check(), operation_cancelled) << "the request holds again after the callbacks";
+    });
+    group.wait();
+  });
+  EXPECT_EQ(called_, 1);
+}
+
+TEST_P(AStoppedRequester, StopsItsRuntime) {
+  run([&] {
+    auto other = spawn([&] { wait_with_a_callback(); });
+    wait_until([&] { return waiting_ == 1; });
+    rt().request_stop();
+    other.join();
+  });
+  EXPECT_EQ(called_, 1);
 }
 
 // A destructor of a callback returns when the call is over. It knows the requester by its thread. So the callback must
