@@ -5,7 +5,6 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 
-#include <algorithm>
 #include <future>
 #include <mutex>
 #include <string>
@@ -48,8 +47,9 @@ void task_group::refuse_batch(std::size_t count) {
 }
 
 std::ptrdiff_t task_group::checked(std::size_t limit) {
-  if (limit == 0) throw usage_error("task_group: a limit of 0 children");
-  return static_cast<std::ptrdiff_t>(std::min(limit, unlimited));
+  const auto room = static_cast<std::ptrdiff_t>(limit);
+  if (room <= 0) throw usage_error("task_group: a limit of " + std::to_string(room) + " children");
+  return room;
 }
 
 task_group::~task_group() {
@@ -145,11 +145,15 @@ void task_group::interrupt_body() noexcept {
     body_->word.interrupt();
   }
   detail::std_atomics::heavy_fence();  // wait_word.hpp C
-  if (body_->word.cancel()) detail::resume(*body_);
+  bool claimed;
+  {
+    const std::lock_guard lock(lock_);  // the body may know already, and wait for something else
+    claimed = interrupted_ && body_->word.cancel();
+  }
+  if (claimed) detail::resume(*body_);
 }
 
-// Called when a wait gives a failure to its caller. If that is the body, it knows now. The children have ended, and so
-// have their interrupts.
+// Called when a wait gives a failure to its caller. If that is the body, it knows now.
 void task_group::end_interrupt() noexcept {
   if (body_ != &detail::this_agent()) return;
   const std::lock_guard lock(lock_);

@@ -46,7 +46,8 @@ enum class on_error {
 class task_group : public spawn_interface<task_group> {
  public:
   // Makes a group without children. At most `limit` children run at the same time: a further spawn waits until a child
-  // has ended, as in Go's errgroup. Throws usage_error for a limit of 0.
+  // has ended, as in Go's errgroup. Throws usage_error for a limit of 0, or above unlimited, as
+  // -1 is.
   explicit task_group(on_error policy = on_error::cancel_siblings, std::size_t limit = unlimited)
       : policy_(policy), limited_(limit < unlimited), room_(checked(limit), PTRDIFF_MAX) {}
   task_group(const task_group&) = delete;
@@ -70,12 +71,12 @@ class task_group : public spawn_interface<task_group> {
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
+    if (count > most_at_once) refuse_batch(count);
     if (limited()) {
       for (std::size_t i = 0; i < count; ++i) start({.where = where}, numbered<F>{i, function});
       return;
     }
     detail::runtime_state& rt = detail::this_runtime_state();
-    if (count > most_at_once) refuse_batch(count);
     detail::task_batch batch(rt, where);
     for (std::size_t i = 0; i < count; ++i)
       batch.add(detail::make_task(rt, child<numbered<F>>{member(*this), numbered<F>{i, function}}));

@@ -5,6 +5,7 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/event.hpp>
+#include <ulexite/sync/join_set.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <stdexcept>
@@ -39,7 +40,15 @@ TEST_P(TaskGroupLimit, BoundsTheChildrenThatRun) {
       EXPECT_EQ(group.size(), 0U);
     });
   }
-  EXPECT_THROW(task_group(on_error::keep_going, 0), usage_error);
+}
+
+TEST_P(TaskGroupLimit, OfNoneOrOfANegativeNumberIsRefused) {
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{0} - 1, task_group::unlimited + 1}) {
+    EXPECT_THROW(task_group(on_error::keep_going, limit), usage_error) << limit;
+    EXPECT_THROW(join_set<int>{limit}, usage_error) << limit;
+  }
+  task_group two(on_error::keep_going, 2);
+  EXPECT_THROW(two.spawn_batch(std::size_t{0} - 1, [](std::size_t) {}), usage_error);
 }
 
 TEST_P(TaskGroupLimit, TrySpawnDoesNotWait) {
