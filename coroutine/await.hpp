@@ -12,7 +12,6 @@
 #include <coroutine>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <source_location>
 #include <stop_token>
 #include <type_traits>
@@ -137,8 +136,7 @@ task<R> on_fiber(F function, std::source_location where = std::source_location::
   detail::throw_if_stopped();
   if (!detail::this_task()) co_return std::move(function)();
   const auto call = [&, shielded = detail::this_agent().shielded]() -> R {
-    std::optional<shield> as_the_task;
-    if (shielded) as_the_task.emplace();
+    detail::this_agent().shielded = shielded;  // a class shield would hide the deadline, which it has inherited
     return std::move(function)();
   };
   join_handle<R> child = spawn(call, where);

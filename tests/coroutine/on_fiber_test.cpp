@@ -172,6 +172,14 @@ TEST_P(CoOnFiber, TheShieldOfTheTaskIsThatOfTheChild) {
   EXPECT_TRUE(to_its_end);
 }
 
+TEST_P(CoOnFiber, ADeadlineWithinAShieldIsThatOfTheChild) {
+  finish([]() -> task<> {
+    const shield cleaning_up;
+    const deadline_scope but_not_for_ever(1ms);
+    co_await on_fiber([] { EXPECT_THROW(this_fiber::sleep_for(1h), deadline_exceeded); });
+  });
+}
+
 TEST_P(CoOnFiber, TheFunctionGetsNoArgument) {
   finish([]() -> task<> {
     const auto count = [](auto&&... given) { return sizeof...(given); };
