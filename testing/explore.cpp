@@ -97,6 +97,12 @@ std::unique_ptr<strategy> strategy_of(const explore_options& options) {
   return replay && *replay ? make_replay(parse_choices(replay)) : make_strategy(options);
 }
 
+void refuse_negative(const char* name, std::chrono::nanoseconds time) {
+  if (time.count() < 0)
+    throw std::invalid_argument("explore_options::" + std::string(name) + " is " + std::to_string(time.count()) +
+                                " ns, and must not be negative");
+}
+
 driver& driver_of_caller(const char* function) {
   if (auto* const own = static_cast<driver*>(detail::this_controller())) return *own;
   throw usage_error(std::string("ulexite::testing::") + function + " outside a run of explore");
@@ -108,6 +114,9 @@ exploration find_failure(const explore_options& options, const std::function<voi
   if (detail::this_scheduler() || detail::this_controller())
     throw usage_error("ulexite::testing::explore was called by a fiber");
   if (options.schedules == 0) throw std::invalid_argument("explore_options::schedules is 0, and must be at least 1");
+  refuse_negative("slowness", options.slowness.value_or(std::chrono::nanoseconds(0)));
+  refuse_negative("network.latency", options.network.latency);
+  refuse_negative("network.jitter", options.network.jitter);
   const auto how = strategy_of(options);
   const auto start = std::chrono::steady_clock::now();
   const auto time = [&] { return std::chrono::steady_clock::now() - start; };

@@ -1,6 +1,7 @@
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/testing/watchdog.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
@@ -9,7 +10,11 @@
 namespace ulexite::testing {
 
 watchdog::watchdog(driver& of, detail::runtime_state& rt, std::chrono::milliseconds limit)
-    : driver_(of), runtime_(rt), limit_(limit), watched_(::gettid()), thread_([this] { watch(); }) {}
+    : driver_(of),
+      runtime_(rt),
+      limit_(std::min<std::chrono::milliseconds>(limit, std::chrono::hours(24 * 365))),
+      watched_(::gettid()),
+      thread_([this] { watch(); }) {}
 
 watchdog::~watchdog() {
   {

@@ -243,6 +243,9 @@ TEST(Explore, WrongOptionsAreRefused) {
   for (const char* const replay : {"random", "list:1", "list:1=", "list:1=2,,", "list:2=1,1=1", "list:1=2x"})
     EXPECT_THROW(find_failure({.replay = replay}, nothing), std::invalid_argument) << replay;
   EXPECT_THROW(find_failure({.schedules = 0}, nothing), std::invalid_argument);
+  EXPECT_THROW(find_failure({.slowness = -1ns}, nothing), std::invalid_argument);
+  EXPECT_THROW(find_failure({.network = {.latency = -1ns}}, nothing), std::invalid_argument);
+  EXPECT_THROW(find_failure({.network = {.jitter = -1ns}}, nothing), std::invalid_argument);
   EXPECT_THROW(ut::fail("outside"), usage_error);
   EXPECT_THROW(expect(false, "outside"), usage_error);
   EXPECT_EQ(choose(5), 0u);

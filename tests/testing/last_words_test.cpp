@@ -107,6 +107,12 @@ TEST(Watchdog, NamesTheFiberThatMakesNoStep) {
   if (!ULEXITE_TSAN) EXPECT_NE(text.find("spin_until_it_is_told"), std::string::npos) << text;
 }
 
+TEST(Watchdog, OfALongTimeIsQuiet) {
+  ::testing::internal::CaptureStderr();
+  explore({.schedules = 1, .stuck_after = std::chrono::milliseconds::max()}, [] { ::usleep(20'000); });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Watchdog, IsQuietWhileThereAreSteps) {
   ::testing::internal::CaptureStderr();
   const auto begin = std::chrono::steady_clock::now();
