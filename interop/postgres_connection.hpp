@@ -59,6 +59,7 @@ class connection {
   // semicolons, which are one transaction; the result is that of the last.
   template <class... P>
   result exec(const std::string& sql, const P&... values) {
+    detail::refuse_nul("a statement", sql);
     if constexpr (sizeof...(P) == 0) {
       return execute([&] { return PQsendQuery(get(), sql.c_str()); });
     } else {
@@ -72,6 +73,7 @@ class connection {
   // a statement whose text is always the same. After 500 different ones it forgets all.
   template <class... P>
   result prepared(const std::string& sql, const P&... values) {
+    detail::refuse_nul("a statement", sql);
     const detail::parameters<sizeof...(P)> all(values...);
     if (!options_.prepare)
       return execute(
@@ -88,7 +90,8 @@ class connection {
   }
 
   // Sends all statements together, in one round trip, and returns their results in order. Outside of a transaction they
-  // are one: if one fails, none has an effect, and sql_error tells which. PostgreSQL 14 or newer.
+  // are one: if one fails, none has an effect, and sql_error tells which. Throws usage_error for a COPY with STDIN or
+  // STDOUT, which ends the connection. PostgreSQL 14 or newer.
   std::vector<result> run(const batch& all) {
     begin();
     send(all);
@@ -96,6 +99,7 @@ class connection {
     std::optional<sql_error> first;
     for (std::size_t i = 0; i < all.size(); ++i) {
       while (result got = next()) {
+        refuse_copy(got, true);
         if (PQresultStatus(got.native_handle()) == PGRES_FATAL_ERROR && !first)
           first = error_of(got, i);  // those behind it are PGRES_PIPELINE_ABORTED
         else
@@ -174,12 +178,17 @@ class connection {
     if (!send()) lost(false);
     flush();
   }
+  // A COPY that nobody reads or feeds has no end. What waits behind it in a batch, and a replication, cannot be mended.
+  void refuse_copy(const result& got, bool in_batch) {
+    const auto status = PQresultStatus(got.native_handle());
+    if (status != PGRES_COPY_IN && status != PGRES_COPY_OUT && status != PGRES_COPY_BOTH) return;
+    if (in_batch || status == PGRES_COPY_BOTH) lost_ = true;
+    throw usage_error("ulexite::postgres: COPY with STDIN or STDOUT is for copy_in and copy_out");
+  }
   // Takes the results up to the end of the statement, and returns the last.
   result finish(result last) {
     for (;;) {
-      const auto status = PQresultStatus(last.native_handle());
-      if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT)
-        throw usage_error("ulexite::postgres: COPY with STDIN or STDOUT is for copy_in and copy_out");
+      refuse_copy(last, false);
       result more = next();
       if (!more) break;
       last = std::move(more);
@@ -237,6 +246,7 @@ class connection {
 
   // False: it is another statement, whose results were taken.
   bool begin_copy(const std::string& sql, ExecStatusType wanted) {
+    detail::refuse_nul("a statement", sql);
     start([&] { return PQsendQuery(get(), sql.c_str()); });
     result begun = next();
     if (PQresultStatus(begun.native_handle()) == wanted) return true;

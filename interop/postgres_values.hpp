@@ -90,6 +90,13 @@ inline std::string hex_of(std::span<const std::byte> data) {
   return text;
 }
 
+// libpq would take the text before a NUL for the whole.
+inline void refuse_nul(const char* what, std::string_view text, const char* advice = "") {
+  if (const auto at = text.find('\0'); at != text.npos)
+    throw usage_error(std::string("ulexite::postgres: ") + what + " has a NUL at " + std::to_string(at) + " of " +
+                      std::to_string(text.size()) + advice);
+}
+
 // A parameter as text; none for NULL.
 template <class T>
 std::optional<std::string> to_parameter(const T& value) {
@@ -104,9 +111,7 @@ std::optional<std::string> to_parameter(const T& value) {
     return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
   } else if constexpr (std::convertible_to<const T&, std::string_view>) {
     const std::string_view text = value;
-    if (const auto at = text.find('\0'); at != text.npos)
-      throw usage_error("ulexite::postgres: a text parameter has a NUL at " + std::to_string(at) + " of " +
-                        std::to_string(text.size()) + ": pass binary data as a span of std::byte");
+    refuse_nul("a text parameter", text, ": pass binary data as a span of std::byte");
     return std::string(text);
   } else if constexpr (std::convertible_to<const T&, std::span<const std::byte>>) {
     return hex_of(value);
@@ -293,6 +298,7 @@ class batch {
   // Appends a statement with its parameters, as exec takes them. Throws as exec does for a bad parameter.
   template <class... P>
   void add(std::string sql, const P&... parameters) {
+    detail::refuse_nul("a statement", sql);
     statements_.push_back({std::move(sql), {detail::to_parameter(parameters)...}});
   }
   // The number of statements.

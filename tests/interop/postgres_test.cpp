@@ -307,6 +307,10 @@ TEST_P(Postgres, CopiesInAndOut) {
     EXPECT_THROW(db.acquire()->copy_in("SELECT 1", refused), usage_error);
     EXPECT_THROW(db.acquire()->copy_out("COPY copied FROM STDIN", [](auto) {}), usage_error);
     EXPECT_THROW(db.exec("COPY copied TO STDOUT"), usage_error);
+    EXPECT_THROW(db.exec(std::string("SELECT 1\0 + 1", 13)), usage_error);
+    EXPECT_THROW(db.acquire()->prepared(std::string("SELECT 1\0", 9)), usage_error);
+    EXPECT_THROW(postgres::batch().add(std::string("SELECT 1\0", 9)), usage_error);
+    EXPECT_THROW(postgres::pool(std::string("dbname=a\0b", 10)), std::invalid_argument);
     // Given up in the middle, by an exception or a request to stop.
     struct own {};
     EXPECT_THROW(
@@ -328,6 +332,15 @@ TEST_P(Postgres, CopiesInAndOut) {
     EXPECT_EQ(db.exec("SELECT count(*) FROM copied").value<int>(), 50'000);
     EXPECT_EQ(db.metrics().connects, 1u);
     EXPECT_EQ(db.metrics().dropped, 0u);
+    for (const char* const copy : {"COPY copied FROM STDIN", "COPY copied TO STDOUT"}) {
+      postgres::batch with_a_copy;
+      with_a_copy.add("SELECT 1");
+      with_a_copy.add(copy);
+      with_a_copy.add("SELECT 2");
+      EXPECT_THROW(db.acquire()->run(with_a_copy), usage_error);
+      EXPECT_EQ(db.exec("SELECT count(*) FROM copied").value<int>(), 50'000);
+    }
+    EXPECT_EQ(db.metrics().dropped, 2u);
   });
 }
 
