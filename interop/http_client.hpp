@@ -14,6 +14,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -162,8 +163,13 @@ class client {
       asked.content_length(boost::none);
   }
   static std::string text_of(const http::request& asked) {
-    std::string bytes(view(asked.method_string()));
-    ((bytes += ' ') += view(asked.target())) += " HTTP/1.1\r\n";
+    const std::string_view method = view(asked.method_string()), target = view(asked.target());
+    const auto ends_it = [](unsigned char c) { return c <= ' ' || c == 127; };
+    if (std::ranges::any_of(method, ends_it) || std::ranges::any_of(target, ends_it))
+      throw std::invalid_argument("a request with a blank or a control character in its method or target: \"" +
+                                  std::string(method) + " " + std::string(target) + '"');
+    std::string bytes(method);
+    ((bytes += ' ') += target) += " HTTP/1.1\r\n";
     detail::http::append(bytes, asked);
     return bytes += asked.body();
   }
@@ -239,11 +245,17 @@ class client {
   }
 
   // Turns to where an answer leads. False if it leads nowhere.
-  static bool follow(const response& got, url& at, http::request& asked) {
+  bool follow(const response& got, url& at, http::request& asked) const {
     const unsigned code = got.result_int();
     if (code != 301 && code != 302 && code != 303 && code != 307 && code != 308) return false;
     if (got.count(field::location) != 1) return false;
-    const url to = at.resolve(view(got[field::location]));
+    url to;
+    try {
+      to = at.resolve(view(got[field::location]));
+    } catch (const std::invalid_argument&) {
+      return false;
+    }
+    if (to.secure && !options_.tls) return false;
     const verb method = asked.method();
     if ((code == 303 && method != verb::head) || (code < 303 && method == verb::post)) {
       asked.method(verb::get);
@@ -253,7 +265,7 @@ class client {
     asked.erase(field::host);
     if (to.origin() != at.origin())
       for (const field secret : {field::authorization, field::cookie, field::proxy_authorization}) asked.erase(secret);
-    at = to;
+    at = std::move(to);
     return true;
   }
   // Reads a small body that nobody wants, so that the connection can be kept.

@@ -187,10 +187,11 @@ class exchange {
     send_pending(part.size());
   }
   // Sends a part of a file as a part of the body, as tcp_stream::send_file. Only if sends_files() and the answer has a
-  // Content-Length. Throws std::runtime_error if the file ends before.
+  // Content-Length. Throws std::runtime_error if the file ends before, and std::system_error if it cannot be read.
   void send_file(int file, std::uint64_t offset, std::uint64_t size) {
     constexpr std::size_t most = 4 << 20;  // more than a socket takes at a time
     if (size == 0 || !takes(size)) return;
+    if (chunked_) throw std::logic_error("http::exchange: send_file into an answer without a Content-Length");
     timed(pending_.size(), [&] { return wire_.write_before_file(std::exchange(pending_, {})), std::size_t{0}; });
     while (size > 0) {
       std::size_t got = 0;
@@ -277,6 +278,8 @@ class exchange {
   void open_header(unsigned number, std::string_view reason, bool is_old, std::optional<std::uint64_t> size) {
     constexpr std::uint64_t small = 16 * 1024;  // room for such a body, because its first part goes with the header
     if (result_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
+    if (reason.find_first_of("\r\n") != reason.npos)
+      throw std::invalid_argument("http::exchange: the reason has a line's end in it");
     if (body_held_back() || body() == failed || closing_.stop_requested()) keep_alive_ = false;
     const status code = boost::beast::http::int_to_status(number);
     bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;

@@ -12,6 +12,7 @@
 #include <boost/system/system_error.hpp>
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -178,8 +179,11 @@ class bare_wire final : public ulexite::http::wire {
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size) override {
     std::error_code error;
     const std::size_t sent = tcp().send_file(file, offset, size, error);
-    if (error && sent < file_block) fail(translated(error));
-    return sent;
+    if (!error || sent >= file_block) return sent;
+    // The error is one of the file, which is the program's affair, or of the connection.
+    if (char byte; tcp().is_open() && ::pread(file, &byte, 1, static_cast<off_t>(offset + sent)) < 0)
+      throw std::system_error(error, "sending a file");
+    fail(translated(error));
   }
 };
 

@@ -72,6 +72,50 @@ TEST_P(HttpFields, AreRefusedIfTheyWouldEndTheHeader) {
   });
 }
 
+TEST_P(HttpFields, AReasonIsRefusedIfItWouldEndTheLine) {
+  in_runtime([] {
+    const http_home home([](http::exchange& now) {
+      http::response made(200U, "");
+      made.reason("OK\r\nX-Other: two");
+      try {
+        now.send(made);
+      } catch (const std::invalid_argument& error) {
+        now.send({400U, error.what()});
+      }
+    });
+    EXPECT_TRUE(ask_raw(home.at(), last).ends_with("the reason has a line's end in it"));
+  });
+}
+
+TEST_P(HttpFields, ATargetOrMethodIsRefusedIfItWouldEndTheLine) {
+  in_runtime([] {
+    const http_home home([](const http::request& asked) { return http::response(200U, std::string(asked.path())); });
+    http::client client;
+    for (const char* const target : {"/one HTTP/1.1\r\nX-Own: 1", "/a b", "/\n", "/\x7f"}) {
+      http::url at = http::url::parse(home.url());
+      at.target = target;
+      EXPECT_THROW(client.open(at, http::request(http::verb::get)), std::invalid_argument) << target;
+    }
+    http::request own(http::verb::get);
+    own.method_string("GET /first HTTP/1.1\r\n\r\nGET");
+    EXPECT_THROW(client.send(home.url(), own), std::invalid_argument);
+    EXPECT_EQ(client.get(home.url("/whole")).body(), "/whole");
+  });
+}
+
+// A server chooses it, so it is no error of the caller's.
+TEST_P(HttpFields, ALocationThatLeadsNowhereIsNotFollowed) {
+  in_runtime([] {
+    const http_home home([](const http::request& asked) {
+      http::response made(302U, std::string(asked.path()));
+      made.set(http::field::location, asked.path() == "/tls" ? "https://example.org/" : "http://a b/");
+      return made;
+    });
+    http::client client({.redirects = 3});
+    for (const char* const path : {"/bad", "/tls"}) EXPECT_EQ(client.get(home.url(path)).body(), path);
+  });
+}
+
 TEST(HttpDate, HasTheFormOfAFieldForEachTime) {
   using std::chrono::sys_seconds;
   EXPECT_EQ(http::date(sys_seconds(784'111'777s)), "Sun, 06 Nov 1994 08:49:37 GMT");

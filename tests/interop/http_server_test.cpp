@@ -232,6 +232,35 @@ TEST_P(HttpServer, SendsASizeThatIsKnown) {
   });
 }
 
+// The answer is cut, as that of a client that left, but the server is to blame.
+TEST_P(HttpServer, ReportsAFileThatCannotBeSent) {
+  in_runtime([] {
+    const os::directory no_file("/");
+    std::vector<std::string> said;
+    mutex guard;
+    http_home home(
+        [&](http::exchange& now) {
+          const bool chunked = now.request().path() == "/chunked";
+          now.begin(http::status::ok, "", chunked ? std::nullopt : std::optional<std::uint64_t>(10));
+          now.send_file(no_file.native_handle(), 0, 10);
+        },
+        {.on_error = [&](const http::exchange&, const std::exception_ptr& failure) {
+          const std::lock_guard lock(guard);
+          try {
+            std::rethrow_exception(failure);
+          } catch (const std::exception& error) {
+            said.emplace_back(error.what());
+          }
+        }});
+    for (const char* const path : {"/chunked", "/file"})
+      ask_raw(home.at(), "GET " + std::string(path) + last.substr(9));
+    home.stop();
+    ASSERT_EQ(said.size(), 2U);
+    EXPECT_NE(said[0].find("without a Content-Length"), std::string::npos) << said[0];
+    EXPECT_NE(said[1].find("sending a file"), std::string::npos) << said[1];
+  });
+}
+
 TEST_P(HttpServer, ReportsWhatAHandlerThrows) {
   in_runtime([] {
     std::vector<std::string> said;
