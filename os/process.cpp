@@ -10,6 +10,7 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -196,6 +197,22 @@ bool read_at_most(std::size_t limit, pipe_reader& from, std::string& into, std::
   }
 }
 
+// A second descriptor of a pipe, for what a close of the first would lose. None if the process may have no more.
+pipe_reader second_of(const pipe_reader& from) {
+  const int fd = from.is_open() ? ::fcntl(from.native_handle(), F_DUPFD_CLOEXEC, 0) : -1;
+  return fd < 0 ? pipe_reader() : pipe_reader::adopt(fd);
+}
+
+// Reads what is there, up to the limit. Never waits.
+void read_rest(std::size_t limit, const pipe_reader& from, std::string& into) {
+  char part[4096];
+  while (into.size() < limit) {
+    const ssize_t got = ::read(from.native_handle(), part, std::min(sizeof part, limit - into.size()));
+    if (got <= 0) return;
+    into.append(part, static_cast<std::size_t>(got));
+  }
+}
+
 }  // namespace
 
 process_output output_of(process_options options, std::string_view input, std::size_t limit) {
@@ -205,6 +222,9 @@ process_output output_of(process_options options, std::string_view input, std::s
   process program(options);
   process_output result;
   bool out_cut = false, err_cut = false;
+  const bool may_be_cut = limit != std::string::npos && program.err().is_open();
+  const pipe_reader out_rest = may_be_cut ? second_of(program.out()) : pipe_reader();
+  const pipe_reader err_rest = may_be_cut ? second_of(program.err()) : pipe_reader();
   const auto collect = [&](pipe_reader& from, std::string& into, bool& cut) {
     std::error_code error;
     cut = read_at_most(limit, from, into, error);
@@ -230,6 +250,10 @@ process_output output_of(process_options options, std::string_view input, std::s
     collect(program.out(), result.out, out_cut);
   });
   result.cut = out_cut || err_cut;
+  if (result.cut) {
+    read_rest(limit, out_rest, result.out);
+    read_rest(limit, err_rest, result.err);
+  }
   result.status = program.wait();
   return result;
 }

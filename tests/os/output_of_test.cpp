@@ -92,6 +92,14 @@ TEST_P(OutputOf, TheLimitHoldsForEachStream) {
     options = shell("printf 1234; printf 5678 >&2");
     options.err = stdio::pipe;
     EXPECT_FALSE(output_of(options, {}, 4).cut);
+    for (int i = 0; i < 20; ++i) {
+      options = shell("echo the reason >&2; exec yes");
+      options.err = stdio::pipe;
+      EXPECT_EQ(output_of(options, {}, 100).err, "the reason\n");
+      options = shell("echo the result; exec yes >&2");
+      options.err = stdio::pipe;
+      EXPECT_EQ(output_of(options, {}, 100).out, "the result\n");
+    }
     options = shell("yes & exec yes >&2");  // both are over it
     options.err = stdio::pipe;
     options.own_group = true;
