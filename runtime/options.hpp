@@ -37,7 +37,8 @@ struct runtime_options {
   std::size_t threads = 0;
   // The largest number of worker threads for runtime::resize. If it is less than `threads`, or 0, it is `threads`.
   std::size_t max_threads = 0;
-  // Bytes of a fiber's stack, rounded up to a power of two. This is address space: memory is committed on first touch.
+  // Bytes of a fiber's stack, rounded up to a power of two of at least 16 KiB. This is address space: memory is
+  // committed on first touch. 0: 256 KiB.
   std::size_t stack_size = 256 * 1024;
   // A fiber that has waited for this long gives back the memory below its stack pointer, which deeper calls have
   // touched. The monitor does this once in each such wait, in portions of a millisecond, at most 1.5 times this long

@@ -36,7 +36,7 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   runtime_options options;
   options.threads = given.threads;
   options.max_threads = given.max_threads;
-  if (given.stack_size != 0) options.stack_size = given.stack_size;
+  options.stack_size = given.stack_size;
   options.max_fibers = given.max_fibers;
   if (given.blocking_threads != 0) options.blocking_threads = given.blocking_threads;
   options.dump_signal = given.dump_signal;

@@ -238,6 +238,8 @@ std::size_t signal_dump::threads() noexcept { return all().threads.load(std::mem
 
 signal_dump::signal_dump(runtime_state& rt, int signal) : runtime_(rt) {
   if (is_fault(signal)) refuse(signal, "what caused it would only cause it again");
+  if (struct sigaction found{}; signal == SIGKILL || signal == SIGSTOP || ::sigaction(signal, nullptr, &found) != 0)
+    refuse(signal, "no signal that a program can handle");
   const std::lock_guard registering(all().registering);
   if (!all().thread.joinable()) start(signal);
   const std::lock_guard lock(all().list);

@@ -66,6 +66,12 @@ double least_quota(const std::string& point, std::string_view mounted, std::stri
   }
 }
 
+// Null: not given, also by an empty value.
+const char* given_by_environment() noexcept {
+  const char* const given = std::getenv("ULEXITE_THREADS");
+  return given && *given ? given : nullptr;
+}
+
 }  // namespace
 
 std::size_t quota_processors(const std::string& process) {
@@ -85,9 +91,11 @@ std::size_t quota_processors(const std::string& process) {
   return least >= most_processors ? most_processors : std::max(static_cast<std::size_t>(least + 0.999), std::size_t{1});
 }
 
+bool follows_quota(std::size_t wanted) noexcept { return wanted == 0 && !given_by_environment(); }
+
 std::size_t worker_limit(std::size_t wanted) {
   if (wanted != 0) return checked(wanted, "runtime_options::threads");
-  if (const char* const given = std::getenv("ULEXITE_THREADS"); given && *given) {
+  if (const char* const given = given_by_environment()) {
     char* end = nullptr;
     const unsigned long long value = std::strtoull(given, &end, 10);
     if (*end != '\0' || *given == '-')

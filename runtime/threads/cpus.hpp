@@ -15,6 +15,9 @@ inline constexpr std::size_t most_processors = 1024;
 // throws std::invalid_argument that names a value outside.
 std::size_t worker_limit(std::size_t wanted);
 
+// Whether neither `wanted` nor the environment gives the number, so that it follows the quota.
+bool follows_quota(std::size_t wanted) noexcept;
+
 // runtime_options::max_threads: at most 1024; throws as above. 0 is allowed.
 std::size_t most_workers(std::size_t wanted);
 

@@ -49,7 +49,7 @@ std::chrono::milliseconds trim_after(const runtime_options& options) {
 runtime_state::runtime_state(runtime_options given)
     : options(std::move(given)),
       threads(*this, options),
-      stacks(stack_pool::of_size(options.stack_size)),
+      stacks(stack_pool::of_size(options.stack_size ? options.stack_size : runtime_options().stack_size)),
       loop(std::make_shared<event_loop>(threads.most())),
       tasks(task_pool::make(*this, *loop, options.on_unhandled_exception)),
       blocking(std::make_shared<blocking_pool>(

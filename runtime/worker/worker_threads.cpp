@@ -10,7 +10,6 @@
 #include <ulexite/runtime/worker/worker_threads.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 #include <thread>
 #include <utility>
@@ -23,7 +22,7 @@ worker_threads::worker_threads(runtime_state& rt, const runtime_options& options
       first_limit_(worker_limit(options.threads)),
       most_(std::max(first_limit_, most_workers(options.max_threads))),
       crowded_(most_ > processors()),
-      quota_{.counts = options.threads == 0 && !std::getenv("ULEXITE_THREADS"), .last = now_ns()} {
+      quota_{.counts = follows_quota(options.threads), .last = now_ns()} {
   threads_.reserve(most_ + 1);
 }
 

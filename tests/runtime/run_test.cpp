@@ -136,6 +136,13 @@ TEST_F(Options, OutOfRangeAreRefusedWithTheirValue) {
   EXPECT_THROW(runtime({.threads = 1, .max_threads = SIZE_MAX}), std::invalid_argument);
 }
 
+TEST_F(Options, AStackOfNoSizeHasTheDefault) {
+  runtime({.threads = 1, .stack_size = 0}).run([] {
+    volatile char large[100 * 1024];
+    for (std::size_t i = 0; i < sizeof large; i += 4096) large[i] = 1;
+  });
+}
+
 TEST_F(Options, TheEnvironmentGivesTheNumberOfThreads) {
   ::setenv("ULEXITE_THREADS", "3", 1);
   runtime& rt = make(0);

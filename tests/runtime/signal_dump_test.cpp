@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -103,13 +104,17 @@ TEST_F(SignalDump, IsJsonIfTheNameOfTheFileSaysSo) {
 }
 
 TEST_F(SignalDump, RefusesASignalThatCannotBeHandledAndAFaultThatWouldComeAgain) {
-  for (const int signal : {SIGKILL, SIGSEGV, SIGBUS, SIGFPE, SIGILL, -1, 1000}) {
-    try {
-      const runtime none({.threads = 1, .dump_signal = signal});
-      ADD_FAILURE() << "no error for " << signal;
-    } catch (const std::invalid_argument& error) {
-      EXPECT_EQ(std::string(error.what()).find("runtime_options::dump_signal is " + std::to_string(signal) + ": "), 0)
-          << error.what();
+  std::optional<runtime> other;
+  for (const bool beside_another : {false, true}) {
+    if (beside_another) other.emplace(runtime_options{.threads = 1, .dump_signal = SIGQUIT});
+    for (const int signal : {SIGKILL, SIGSEGV, SIGBUS, SIGFPE, SIGILL, -1, 1000}) {
+      try {
+        const runtime none({.threads = 1, .dump_signal = signal});
+        ADD_FAILURE() << "no error for " << signal;
+      } catch (const std::invalid_argument& error) {
+        EXPECT_EQ(std::string(error.what()).find("runtime_options::dump_signal is " + std::to_string(signal) + ": "), 0)
+            << error.what();
+      }
     }
   }
 }
