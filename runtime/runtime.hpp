@@ -48,9 +48,9 @@ class runtime : public spawn_interface<runtime> {
   // std::system_error if the system refuses a resource.
   explicit runtime(runtime_options options = {});
   // Calls shutdown(shutdown_mode::cancel), unless the runtime was shut down. In a fiber of this runtime, in a call that
-  // it made by blocking, or, if it was made outside of all runtimes, in a context or runtime within it, it ends nothing,
-  // because it would wait for its caller. It reports this on stderr, and fibers and threads continue until the process ends. So std::exit in
-  // a fiber ends the process even if the runtime is a static object.
+  // it made by blocking, or, if it was made outside of all runtimes, in a context or runtime within it, it ends
+  // nothing, because it would wait for its caller. It reports this on stderr, and fibers and threads continue until the
+  // process ends. So std::exit in a fiber ends the process even if the runtime is a static object.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Deadlines for a computation, and the request to a std::stop_source of the program's own. Other requests to stop are made by join_handle::request_stop, task_group and the runtime's end.
+// Deadlines for a computation, and the request to a std::stop_source of the program's own. Other requests to stop are
+// made by join_handle::request_stop, task_group and the runtime's end.
 //
 // After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber. Each wait uses its own timer for it, so
 // a scope arms no timer and has nothing to undo.
