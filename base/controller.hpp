@@ -53,7 +53,8 @@ class controller {
   ~controller() = default;
 };
 
-inline constinit std::atomic<bool> controlled_somewhere{false};
+// Visible in each case, so that a program which is compiled with hidden visibility shares it with the library.
+[[gnu::visibility("default")]] inline constinit std::atomic<bool> controlled_somewhere{false};
 
 // The controller of the calling thread's run; null if there is none.
 controller* this_controller() noexcept;

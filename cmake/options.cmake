@@ -1,8 +1,16 @@
 # The options of the build, and what they mean for a target of ours.
 include(GNUInstallDirs)
+set(ulexite_installed_includes ${CMAKE_INSTALL_INCLUDEDIR})  # may be absolute
+if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
+  set(ulexite_installed_includes $<INSTALL_PREFIX>/${CMAKE_INSTALL_INCLUDEDIR})
+endif()
 
 if(PROJECT_IS_TOP_LEVEL)  # else this option is the other project's
   option(BUILD_SHARED_LIBS "Build a shared library" OFF)
+endif()
+if(BUILD_SHARED_LIBS)  # the version script decides (layer.cmake), and not a preset of the project around this one
+  set(CMAKE_CXX_VISIBILITY_PRESET default)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
 endif()
 option(ULEXITE_INSTALL "Install the library, with the targets of this project" ${PROJECT_IS_TOP_LEVEL})
 option(ULEXITE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

@@ -14,8 +14,9 @@
 namespace ulexite {
 namespace detail {
 
-// The keys of all fiber_locals are one sequence, because the values of all types are in one list.
-inline std::uint64_t next_local_key() noexcept {
+// The keys of all fiber_locals are one sequence, because the values of all types are in one list. So they are one even
+// in a program and plugins that are compiled with hidden visibility.
+[[gnu::visibility("default")]] inline std::uint64_t next_local_key() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed);  // counter
 }

@@ -90,8 +90,14 @@ def pkg_config_flags(prefix=stage):
 @row("quick")
 def flags():
     """A program that is compiled otherwise than the library."""
-    program = scratch("flags") / "program"
+    folder = scratch("flags")
+    program = folder / "program"
     linker = ["-flto"] if "clang" not in compiler else []  # clang's needs a linker that may not be here
+    (folder / "state.cpp").write_text("#include <ulexite.hpp>\nulexite::fiber_local<int> own;\n"
+                                      "bool set(ulexite::event& by, ulexite::channel<int>& log) { return by.set(), log.close(); }\n")
+    run(compiler, "-std=c++20", "-fvisibility=hidden", "-c", folder / "state.cpp", *pkg_config("--cflags"), "-o", folder / "state.o")
+    variables = re.findall(r"OBJECT +\w+ +(\w+) +\w+ (\S*(?:controlled_somewhere|next_local_key)\S*)", run("readelf", "-sW", folder / "state.o"))
+    expect(len(variables) >= 2 and {each for each, _ in variables} == {"DEFAULT"}, f"not shared with the library: {variables}")
     run(compiler, "-std=c++23", "-fno-rtti", "-fvisibility=hidden", "-O1", *linker, expected_version, here / "main.cpp",
         *pkg_config("--cflags", "--libs"), "-o", program)
     run_with(program)
@@ -317,7 +323,7 @@ def installs_in_parts(built, folder, shared=cached.get("BUILD_SHARED_LIBS") == "
     links = [each for each in (folder / "whole").rglob("*") if each.is_symlink() and not each.resolve().is_relative_to(folder)]
     expect(not links, f"links that lead out: {links}")
     [words] = re.findall(r"To remove what was installed: `(.*)`", (source / "docs" / "installing.md").read_text())
-    run("sh", "-ec", words.replace("build/release", str(built)))
+    run("sh", "-ec", words.replace("build/release/install_manifest.txt", shlex.quote(f"{built}/install_manifest.txt")))
     expect(not files_of(folder / "whole"), f"not removed: {files_of(folder / 'whole')}")
 
 
@@ -370,12 +376,14 @@ def exports(library, prefix, folder):
 
 @row("long")
 def boost_switch():
-    """The package of a library that switches with Boost.Context brings it, and says so where it is missing."""
+    """The package of a library that switches with Boost.Context brings it, and says so where it is missing. The folders
+    of its install are absolute."""
     folder = scratch("boost_switch")
     prefix = folder / "prefix"
-    configure(folder / "library", *alone, *unity, "-DULEXITE_BOOST_SWITCH=ON", of=source)
+    configure(folder / "library", *alone, *unity, "-DULEXITE_BOOST_SWITCH=ON", f"-DCMAKE_INSTALL_INCLUDEDIR={folder}/headers",
+              f"-DCMAKE_INSTALL_LIBDIR={prefix}/lib", f"-DCMAKE_INSTALL_PREFIX={prefix}", of=source)
     run("cmake", "--build", folder / "library")
-    run("cmake", "--install", folder / "library", "--prefix", prefix)
+    run("cmake", "--install", folder / "library")
     project(folder / "project", f"-DCMAKE_PREFIX_PATH={prefix}")
     pkg_config_flags(prefix)
     output = configure(folder / "missing", f"-Dulexite_DIR={place_of_package(prefix)}/cmake/ulexite",
