@@ -8,11 +8,24 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <string>
 
 namespace examples {
+
+// Values that CLI11 takes for a number: "-1" for one without a sign, which would be the largest, and "nan" for one in a
+// range.
+inline const CLI::Validator not_negative(
+    [](std::string& text) { return text.starts_with('-') ? text + " is negative" : std::string(); }, "NONNEGATIVE");
+inline const CLI::Validator finite(
+    [](std::string& text) {
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && !std::isfinite(value) ? text + " is no finite number"
+                                                                             : std::string();
+    },
+    "");
 
 // Reads the options that describe(app) adds, and --threads. Then returns run(signals, options), for a runtime with
 // these options. An exception ends the program with status 1 and a line that begins with `name`. The signals are caught

@@ -39,8 +39,14 @@ void text_parts::add(const std::filesystem::path& named) {
       if (error) {
         ++totals_.unreadable;
       } else {
-        auto from = ux::os::input_stream::share(readable.native_handle(), entry.path);
-        add(from);
+        try {
+          auto from = ux::os::input_stream::share(readable.native_handle(), entry.path);
+          add(from);
+        } catch (const ux::operation_cancelled&) {
+          throw;
+        } catch (const std::system_error&) {
+          ++totals_.unreadable;
+        }
       }
     }
   });

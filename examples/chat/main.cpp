@@ -58,6 +58,7 @@ void describe(CLI::App& app, arguments& given) {
   examples::describe_inspect(app, given.inspect);
   app.add_option("--max-connections", given.max_connections,
                  "Most connections at a time; others wait; 0: what the limit of descriptors allows")
+      ->check(examples::not_negative)
       ->capture_default_str();
   app.add_option("--redis", given.redis, "HOST:PORT or unix:PATH of the redis that connects several servers");
   app.add_option("--nats", given.nats, "URL of the nats-server that connects several servers")->excludes("--redis");

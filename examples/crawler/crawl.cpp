@@ -122,6 +122,12 @@ void crawl::try_page(const std::string& url, page& result) {
   std::vector<std::string> links;
   if (got.status / 100 == 3 && !got.location.empty()) links = {got.location};
   std::ranges::move(links_of(got.body), std::back_inserter(links));
-  for (const std::string& link : links)
-    if (auto target = resolve_link(url, link)) result.links.push_back(std::move(*target));
+  constexpr std::size_t longest = 8 << 10;  // of a link; a page may have very many
+  for (const std::string& link : links) {
+    ux::this_fiber::check();
+    ux::this_fiber::yield_if_requested();
+    if (link.size() > longest) continue;
+    if (auto target = resolve_link(url, link); target && target->size() <= longest)
+      result.links.push_back(std::move(*target));
+  }
 }

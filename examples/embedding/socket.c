@@ -100,6 +100,12 @@ int tcp_port(const tcp_socket* listener) {
                                            : ((struct sockaddr_in*)&bound)->sin_port);
 }
 
+/* Errors of one connection, see accept(2). */
+static int ends_one_connection(int error) {
+  return error == ECONNABORTED || error == EPROTO || error == EPERM || error == ENETDOWN || error == ENOPROTOOPT ||
+         error == EHOSTDOWN || error == ENONET || error == EHOSTUNREACH || error == EOPNOTSUPP || error == ENETUNREACH;
+}
+
 int tcp_accept(tcp_socket* listener, tcp_socket* made) {
   for (;;) {
     const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -112,7 +118,7 @@ int tcp_accept(tcp_socket* listener, tcp_socket* made) {
     int error = 0;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       error = ulx_sleep(10000000); /* until another is closed, or memory is free */
-    } else if (errno != EAGAIN && errno != ECONNABORTED && errno != EPROTO && errno != EINTR) {
+    } else if (errno != EAGAIN && errno != EINTR && !ends_one_connection(errno)) {
       return errno;
     } else {
       error = wait_for(listener, ULX_READ);

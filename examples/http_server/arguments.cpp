@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 
 #include "../inspect/inspect.hpp"
+#include "../program.hpp"
 
 #include <map>
 
@@ -13,6 +14,7 @@ void add_time(CLI::App& app, const std::string& name, std::chrono::nanoseconds& 
     time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
   };
   app.add_option_function<double>(name, take, "Seconds " + what)
+      ->check(examples::finite)
       ->check(CLI::Range(least, 86400.0))
       ->default_str(CLI::detail::to_string(std::chrono::duration<double>(time).count()));
 }
@@ -21,6 +23,7 @@ template <class Size>
 void add_size(CLI::App& app, const std::string& name, Size& size, const std::string& what) {
   app.add_option(name, size, "Bytes " + what + ", also as 64kb or 1gb")
       ->transform(CLI::AsSizeValue(false))
+      ->check(examples::not_negative)
       ->capture_default_str();
 }
 
@@ -56,6 +59,7 @@ void describe(CLI::App& app, arguments& given) {
       ->default_str("text");
   app.add_option("--max-connections", given.max_connections,
                  "Most connections at a time, others wait; 0: what the limit of descriptors allows")
+      ->check(examples::not_negative)
       ->capture_default_str();
   describe_limits(app, given.bounds);
   add_time(app, "--grace", given.grace_time, "that a stop waits for the requests under way");

@@ -45,6 +45,7 @@ struct arguments {
   jobs::queue_options queue;
   jobs::worker_options worker;
   std::optional<std::uint16_t> metrics;
+  std::string bind = "127.0.0.1";
   bool again = false;
   CLI::App *put = nullptr, *work = nullptr, *dead = nullptr;
 };
@@ -64,6 +65,7 @@ void describe(CLI::App& app, arguments& given) {
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   given.work->add_option("--metrics", given.metrics, "Serve /metrics, /livez and /readyz on this port; 0: a free one");
+  given.work->add_option("--bind", given.bind, "Numeric address for --metrics")->capture_default_str();
   const auto add_time = [&](const char* name, auto& time, long least, const std::string& what) {
     given.work
         ->add_option_function<long>(
@@ -143,7 +145,7 @@ void work(const arguments& given, jobs::queue& from, examples::managed_service& 
   if (!given.database.empty()) book.emplace(given.database);
   jobs::worker here(from, book ? &*book : nullptr, given.worker);
   std::optional<ux::net::tcp_listener> listener;
-  if (given.metrics) listener.emplace(ux::net::endpoint::ip("127.0.0.1", *given.metrics));
+  if (given.metrics) listener.emplace(ux::net::endpoint::ip(given.bind, *given.metrics));
 
   ux::event stop;
   ux::task_group starting, around;

@@ -158,7 +158,7 @@ void worker::read() {
 }
 
 // Each claim counts as a delivery, and a job that kills its process takes its neighbours along. So an entry runs alone
-// from the third delivery on, and only the guilty one can reach the limit.
+// after its third delivery, and only the guilty one can reach the limit.
 bool worker::claim(std::ptrdiff_t& room) {
   std::vector<std::string> some;
   for (const auto& [id, deliveries] : queue_.silent()) {

@@ -67,13 +67,15 @@ inline ulexite::net::unix_listener listen_for_next(const std::string& control) {
   });
 }
 
-// Gives the listener to the next process that asks. Returns when that serves.
-inline void give(ulexite::net::unix_listener& control, const ulexite::net::tcp_listener& listener) {
+// Gives the listener to the next process that asks. Returns when that serves. `given` is set as soon as it may have the
+// listener: from then on a close, which ends the listening for all, would end its too.
+inline void give(ulexite::net::unix_listener& control, const ulexite::net::tcp_listener& listener, bool& given) {
   for (;;) {
     auto next = control.accept();
     next.expires_after(10s);
     const int fd = listener.native_handle();
     std::error_code error;
+    given = true;
     ulexite::net::send_descriptors(next, "l", std::span(&fd, 1), error);
     char word;
     if (!error && next.read_some(&word, 1, error) == 1) {

@@ -41,7 +41,7 @@ struct arguments {
 using text = std::shared_ptr<const std::string>;
 using topic = ux::broadcast<text>;
 
-// Only topics with subscribers exist, so that publishers cannot fill the memory.
+// Only topics with subscribers exist, and a client subscribes to few, so that clients cannot fill the memory.
 class hub {
  public:
   explicit hub(std::size_t keep) : keep_(keep) {}
@@ -166,7 +166,7 @@ class session {
     client_.write(line);
   }
 
-  static constexpr std::size_t most_subscriptions = 1000;
+  static constexpr std::size_t most_subscriptions = 50;  // each keeps `keep` lines of up to 4 KiB
 
   hub& hub_;
   ux::net::tcp_stream& client_;

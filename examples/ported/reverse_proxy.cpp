@@ -210,19 +210,19 @@ void serve(const arguments& given, examples::stop_signals& signals) {
     if (before.is_open()) hand_over::tell_that_this_serves(before);  // from now on both accept
     ux::net::unix_listener control;
     if (!given.control.empty()) control = hand_over::listen_for_next(given.control);
+    bool given_away = false;
     const auto ending = ux::when_any([&] { return signals.wait(); },
                                      [&] {
                                        if (!control.is_open())
                                          ux::this_fiber::sleep_until(ux::steady_clock::time_point::max());
-                                       hand_over::give(control, listener);
+                                       hand_over::give(control, listener, given_away);
                                      });
     std::fprintf(stderr, "%s\n", ending.index == 0 ? "stopping" : "handed over");
     if (ending.index == 1) signals.release();
-    if (ending.index == 0) {
-      listener.close();
-    } else {
+    if (given_away)
       ::close(listener.release());  // the connections in the backlog are the new process's
-    }
+    else
+      listener.close();
   });
   std::fprintf(stderr, "answered %ju requests\n", static_cast<std::uintmax_t>(home.answered));
 }
@@ -236,9 +236,11 @@ int main(int argc, char** argv) {
     app.add_option("--to", given.to, "A backend: HOST:PORT; may be given again")->required();
     app.add_option("--control", given.control, "Path of the socket over which a new process takes over");
     app.add_option("--drain", given.drain_seconds, "Seconds that the connections have at the end")
+        ->check(CLI::Range(0, 3600))
         ->capture_default_str();
     app.add_option("--max-connections", given.max_connections,
                    "Most at a time, others wait; 0: what the limit of descriptors allows. Each takes two")
+        ->check(examples::not_negative)
         ->capture_default_str();
   };
   return examples::run_program(argc, argv, "reverse_proxy", "Forwards HTTP requests to backends, in turn.", describe,

@@ -86,7 +86,10 @@ int main(int argc, char** argv) {
   arguments given;
   const auto describe = [&](CLI::App& app) {
     app.add_option("FILE", given.files, "Where the lines come from; none: standard input");
-    app.add_option("--rate", given.rate, "Lines a second")->required()->check(CLI::Range(1e-6, 1e6));
+    app.add_option("--rate", given.rate, "Lines a second")
+        ->required()
+        ->check(examples::finite)
+        ->check(CLI::Range(1e-6, 1e6));
     app.add_option("--burst", given.burst, "Lines that may pass at once after a pause")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();

@@ -57,6 +57,7 @@ void describe(CLI::App& app, arguments& given) {
       ->capture_default_str();
   app.add_option("--max-connections", given.max_connections,
                  "Most at a time, others wait; 0: what the limit of descriptors allows. Each takes two")
+      ->check(examples::not_negative)
       ->capture_default_str();
 }
 

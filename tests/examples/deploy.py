@@ -203,13 +203,14 @@ def reloads():
     assert "cannot use the certificate" in service.reload()
     assert fresh() == second
     good = config.read_text()
-    for wrong, named in (("idle-time = never\n", "idle-time"), ("no-such-option = 1\n", "no-such-option")):
+    for wrong, named in (("idle-time = never\n", "idle-time"), ("idle-time = nan\n", "nan is no finite number"),
+                         ("body-size = -1\n", "-1 is negative"), ("no-such-option = 1\n", "no-such-option")):
         config.write_text(good + wrong)
         status = service.reload()
         assert "old configuration" in status and named in status, status
         assert fresh() == second
     events = [json.loads(line) for line in service.errors().splitlines()]
-    assert [each["event"] for each in events] == ["reloaded", "kept", "kept", "kept"], events
+    assert [each["event"] for each in events] == ["reloaded"] + 5 * ["kept"], events
     assert "cert.pem" in events[1]["why"]
 
     config.write_text(good)

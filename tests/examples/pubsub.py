@@ -107,7 +107,7 @@ def main():
             assert words[:2] == ["MISSED", "torn"] or (words[:2] == ["MSG", "torn"] and words[3] == text), line[:40]
         assert slow.ask("PUB none text") == "OK"
 
-        # Publishing to topics that nobody follows keeps nothing; a client may follow 1,000 topics.
+        # Publishing to topics that nobody follows keeps nothing; a client may follow 50 topics.
         def kilobytes():
             status = pathlib.Path(f"/proc/{hub.pid}/status").read_text()
             return int(status.split("VmRSS:")[1].split()[0])
@@ -117,7 +117,7 @@ def main():
             publisher.say("\n".join(f"PUB none{i} text" for i in range(first, first + 1000)))
             assert [publisher.hear() for _ in range(1000)] == ["OK"] * 1000
         assert kilobytes() < before + 20_000, (before, kilobytes())
-        for i in range(1000):
+        for i in range(50):
             assert publisher.ask(f"SUB mine{i}") == "OK"
         assert publisher.ask("SUB more") == "ERROR too many subscriptions"
         assert publisher.ask("UNSUB mine7") == "OK" and publisher.ask("UNSUB none") == "OK"

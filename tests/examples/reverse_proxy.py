@@ -244,6 +244,25 @@ def check_stale_control(control, targets):
     assert not os.path.exists(control)
 
 
+def check_stop_while_giving(control, targets):
+    """A process that is stopped after it gave its listener, and before the new one serves, does not end the listening."""
+    index = len(started)
+    start("--listen", "127.0.0.1:0", "--control", control, *targets)
+    await_said(index, "listening on")
+    await_control(index, control)
+    with socket.socket(socket.AF_UNIX) as new:
+        new.connect(control)
+        _, descriptors, _, _ = socket.recv_fds(new, 1, 1)
+        with socket.socket(fileno=descriptors[0]) as listening:
+            started[index][0].send_signal(signal.SIGTERM)
+            assert started[index][0].wait(60) == 0, said(index)
+            listening.settimeout(60)
+            with socket.create_connection(listening.getsockname()) as client:
+                accepted, peer = listening.accept()
+                accepted.close()
+                assert peer == client.getsockname()
+
+
 class Client(threading.Thread):
     """Asks without a pause, over connections that are kept as long as the proxy keeps them."""
 
@@ -338,9 +357,12 @@ def main():
     check_old_sides()
     check_stale_control(control, targets)
     check_lost_predecessor(control, targets)
+    check_stop_while_giving(control, targets)
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
-                             (["--to", "127.0.0.1:1", "--listen", "192.0.2.1:1"], "listening at 192.0.2.1:1")):
+                             (["--to", "127.0.0.1:1", "--listen", "192.0.2.1:1"], "listening at 192.0.2.1:1"),
+                             (["--to", "127.0.0.1:1", "--drain", "-5"], "--drain"),
+                             (["--to", "127.0.0.1:1", "--max-connections", "-1"], "-1 is negative")):
         wrong = subprocess.run([program, *arguments], capture_output=True, text=True)
         assert wrong.returncode != 0 and words in wrong.stderr, wrong.stderr
     print(f"reverse_proxy: all checks passed, {asked} requests over three hand-overs, none lost")
