@@ -15,8 +15,9 @@
  * and the records of all fibers, are pushed as roots. If a fiber runs but no thread is on its stack, it is being
  * switched, and its whole stack is pushed. A plain thread that holds pointers of the collector must register by
  * ulx_boehm_enter_thread and ulx_boehm_leave_thread, not by the collector's own functions. Give fibers at least 64 KiB
- * of stack, because the handler runs there. GC_do_blocking is for a thread's own stack (thread_idle, ulx_blocking), not
- * for a fiber's stack. */
+ * of stack, because the handler runs there. If finalizers use channels or stop the world, let the collector not run
+ * them within an allocation, which a channel may make while it is locked: GC_set_finalize_on_demand(1). GC_do_blocking
+ * is for a thread's own stack (thread_idle, ulx_blocking), not for a fiber's stack. */
 #ifndef ULEXITE_BOEHM_H
 #define ULEXITE_BOEHM_H
 

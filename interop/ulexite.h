@@ -94,7 +94,8 @@ typedef struct {
    * and free. A collector should return memory that it scans and does not collect. They hold for the whole process: the
    * first runtime that has them sets them; make it before other threads use this interface. EINVAL refuses a runtime
    * that has others, has only one of them, or has the first while objects with memory of malloc exist. `allocate`
-   * aligns as malloc, and may return NULL. Any thread may call `release`. */
+   * aligns as malloc, and may return NULL. Any thread may call `release`. A channel may be locked meanwhile, so they
+   * may neither use a channel nor stop the world, and nor may finalizers that a collector runs in them. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
@@ -149,7 +150,8 @@ enum { ULX_DRAIN = 0, ULX_CANCEL, ULX_STOP };
  * stop first.
  * ULX_STOP abandons them, and the jobs of ulx_schedule that have not begun; the number of fibers goes to *abandoned, if
  * that is not NULL. In a fiber of this runtime or a call of its ulx_blocking, and during ulx_runtime_run: ULX_EUSAGE,
- * and the runtime continues. To end that from outside, use ulx_runtime_request_stop. Handles of fibers stay valid;
+ * and the runtime continues; also where waiting is forbidden. A fiber of another runtime blocks its worker if it is
+ * pinned or in a strand. To end that from outside, use ulx_runtime_request_stop. Handles of fibers stay valid;
  * strands must be destroyed before. */
 ULX_API int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) ULX_NOEXCEPT;
 /* The runtime of the calling fiber; NULL on a plain thread, and in a runtime that C++ has made. */
@@ -162,7 +164,7 @@ typedef struct {
   size_t stack_size;    /* 0: the runtime's */
   void* data;           /* ulx_data() in the fiber */
   ulx_runtime* runtime; /* NULL: the caller's */
-  ulx_strand* strand;   /* NULL: the caller's, if any. Not with `runtime` */
+  ulx_strand* strand;   /* NULL: the caller's, unless `runtime` names another than the caller's. Not with `runtime` */
 } ulx_spawn_options;
 
 /* Starts a fiber that calls function(argument). Never waits. Returns a handle, which the caller must release. `options`
@@ -230,10 +232,10 @@ ULX_API void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) ULX_NOEXCE
 ULX_API void ulx_deadline_pop(const ulx_deadline* outer) ULX_NOEXCEPT;
 
 /* A value for each fiber and plain thread, NULL at first. `destroy`, if not NULL, is called with each value that is not
- * NULL: by its fiber, after fiber_end, or by its thread at the end. After ULX_STOP the caller of ulx_runtime_destroy
- * calls it. It may wait. Keys are never freed. 0: no memory. A collector finds a fiber's values in memory of the hook
- * `allocate`. It does not find those of plain threads. EINVAL for a key of 0, ENOMEM, ULX_EUSAGE in a job: ulx_set
- * returns them; ulx_get sets errno and returns NULL. */
+ * NULL: by its fiber, after fiber_end, or by its thread at the end, after thread_stop. After ULX_STOP the caller of
+ * ulx_runtime_destroy calls it. It may wait. Keys are never freed. 0: no memory. A collector finds a fiber's values in
+ * memory of the hook `allocate`. It does not find those of plain threads. EINVAL for a key of 0, ENOMEM, ULX_EUSAGE in
+ * a job: ulx_set returns them; ulx_get sets errno and returns NULL. */
 typedef uintptr_t ulx_key;
 ULX_API ulx_key ulx_key_new(void (*destroy)(void* value)) ULX_NOEXCEPT;
 ULX_API void* ulx_get(ulx_key key) ULX_NOEXCEPT;
@@ -250,7 +252,7 @@ ULX_API int ulx_strand_destroy(ulx_strand* strand) ULX_NOEXCEPT;
 /* Waits until it has no fiber. ULX_EUSAGE if another caller waits already. */
 ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
 /* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. It may wait.
- * ULX_EUSAGE: a plain thread, a strand of another runtime, a pinned fiber, and where waiting is forbidden. */
+ * ULX_EUSAGE: a plain thread, a strand of another runtime, and where waiting is forbidden. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
 
 /* Keeps the calling fiber on its thread until as many calls of unpin. ULX_EUSAGE where waiting is forbidden. This and
@@ -260,8 +262,9 @@ ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
 /* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
 ULX_API int ulx_forbid_waiting(void) ULX_NOEXCEPT;
 ULX_API int ulx_allow_waiting(void) ULX_NOEXCEPT;
-/* Calls function(argument) on the stack of the worker's thread, for deep recursion. It must not wait.
- * ULX_EUSAGE: a function that is NULL. */
+/* Calls function(argument) on the stack of the worker's thread, for deep recursion. It must not wait. Its frames are in
+ * no ulx_fiber_info, so a collector that runs within it must scan the thread's stack itself. ULX_EUSAGE: a function
+ * that is NULL. */
 ULX_API int ulx_on_thread_stack(void (*function)(void* argument), void* argument) ULX_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------------- channels */
@@ -274,7 +277,8 @@ ULX_API void ulx_channel_destroy(ulx_channel* channel) ULX_NOEXCEPT;
 /* Send or receive an element, and wait until it is possible. ULX_ECLOSED, ULX_ETIMEDOUT, ULX_ECANCELED. */
 ULX_API int ulx_send(ulx_channel* channel, const void* element, int64_t deadline) ULX_NOEXCEPT;
 ULX_API int ulx_receive(ulx_channel* channel, void* element, int64_t deadline) ULX_NOEXCEPT;
-/* Send or receive an element without waiting. ULX_EWOULDBLOCK, ULX_ECLOSED, ULX_ECANCELED. */
+/* Send or receive an element without waiting. ULX_EWOULDBLOCK, ULX_ECLOSED, ULX_ECANCELED. A fiber that calls the
+ * second very often lets others run from time to time, as by ulx_yield, and may change its thread then. */
 ULX_API int ulx_try_send(ulx_channel* channel, const void* element) ULX_NOEXCEPT;
 ULX_API int ulx_try_receive(ulx_channel* channel, void* element) ULX_NOEXCEPT;
 /* Closes the channel. Elements in it can still be received. Returns true the first time. */
@@ -292,8 +296,9 @@ typedef struct {
   void* reserved[2];    /* 0 */
 } ulx_case;
 /* Waits until a case is ready, and takes it: *chosen is its index. Of several ready cases it takes one at random.
- * ULX_ETIMEDOUT; with a deadline of 0 or less it does not count as a wait. ULX_ECANCELED. ULX_EUSAGE for no case and
- * no deadline. EINVAL for an unknown kind, and for a reserved field that is not 0. */
+ * ULX_ETIMEDOUT; with a deadline of 0 or less it does not count as a wait, and yields as ulx_try_receive does.
+ * ULX_ECANCELED. ULX_EUSAGE for no case and ULX_FOREVER. EINVAL for an unknown kind, and for a reserved field that is
+ * not 0. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------------ locks */
@@ -398,10 +403,11 @@ ULX_API bool ulx_stack_around(const void* address, const void** low, const void*
 ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size_t most) ULX_NOEXCEPT;
 
 /* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
- * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. `fiber` is 0 for
- * a worker between two fibers. The world runs again then. ULX_EUSAGE while it is stopped already, or another caller is
+ * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. `fiber` is 0 for a
+ * worker between two fibers. The world runs again then. ULX_EUSAGE while it is stopped already, or another caller is
  * about to stop it. Fibers that may want it at the same time must lock a ulx_mutex before. Plain threads, ulx_blocking
- * and ulx_block_enter are not stopped. The caller must not wait before ulx_start_world, which it calls itself. */
+ * and ulx_block_enter are not stopped. Hold no lock that a hook takes: a thread that waits for it there does not stop.
+ * The caller must not wait before ulx_start_world, which it calls itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;

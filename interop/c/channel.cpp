@@ -89,7 +89,7 @@ int select_among(std::span<ulx_case> given, std::int64_t deadline, std::size_t* 
   for (ulx_case& each : given)
     if (each.what != ULX_CASE_OFF) room.cases[count++].prepare(each);
   const bool may_wait = deadline > 0;
-  if (count == 0 && (!may_wait || deadline == ULX_FOREVER))
+  if (count == 0 && deadline == ULX_FOREVER)
     throw usage_error("ulx_select without a case, and without a deadline to wait for");
   if (may_wait && deadline != ULX_FOREVER) {
     prepared& time = room.cases[count++];

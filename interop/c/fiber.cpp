@@ -5,6 +5,7 @@
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/fiber_local.hpp>
 
@@ -117,6 +118,19 @@ void put_back(detail::agent& agent, const deadline_state& before) noexcept {
   agent.expired = before.expired;
 }
 
+std::uint64_t id_of(const ulx_fiber* fiber) noexcept {
+  const detail::task* const task = task_of(fiber);
+  return task ? task->id : fiber->id_of_main;
+}
+
+// Whether it is the fiber that called ulx_block_enter here: until ulx_block_leave it is a plain thread.
+bool is_on_this_thread(const ulx_fiber* fiber) noexcept {
+  const detail::agent& here = detail::this_agent();
+  if (here.kind != detail::agent_kind::thread) return false;
+  const detail::task* const mine = static_cast<const detail::thread_agent&>(here).handed_off_fiber;
+  return mine && mine->id == id_of(fiber);
+}
+
 // What ulx_shield has put aside for the calling fiber or thread. Throws std::bad_alloc.
 std::optional<deadline_state>& deadline_aside() {
   static auto& all =
@@ -217,7 +231,7 @@ int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* giv
 
 int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) noexcept {
   return guarded([&] {
-    if (fiber == self()) throw usage_error("ulx_join by the fiber itself");
+    if (fiber == self() || is_on_this_thread(fiber)) throw usage_error("ulx_join by the fiber itself");
     if (!fiber->ended.wait_until(deadline, task_of(fiber))) return int{ULX_ETIMEDOUT};
     if (result) *result = fiber->result;
     return 0;
@@ -237,8 +251,7 @@ void ulx_fiber_release(ulx_fiber* fiber) noexcept {
 
 uint64_t ulx_fiber_id(const ulx_fiber* fiber) noexcept {
   if (refused_in_handler()) return 0;
-  const detail::task* const task = task_of(fiber);
-  return task ? task->id : fiber->id_of_main;
+  return id_of(fiber);
 }
 
 ulx_fiber* ulx_self(void) noexcept { return self(); }

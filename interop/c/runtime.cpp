@@ -170,6 +170,7 @@ int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) noexce
       throw std::invalid_argument("ulx_runtime_destroy: " + std::to_string(how) + " is no way to end");
     if (detail::state_of(runtime->of).handle.running_main.load(std::memory_order_acquire))  // pairs with ~main_run
       throw usage_error("ulx_runtime_destroy during ulx_runtime_run; ulx_runtime_request_stop ends that");
+    detail::check_may_wait(detail::this_agent(), detail::wait_kind::blocking);
     constexpr shutdown_mode modes[] = {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::abandon};
     // The caller may be a fiber of another runtime, whose worker the fibers of this one may wait for.
     const std::size_t left = block_in_place([&] { return runtime->of.shutdown(modes[how]); });

@@ -127,6 +127,7 @@ static void selecting(void) {
   CHECK_EQ(value, 2);
   for (int i = 0; i < 40; ++i) ulx_channel_destroy(many[i]);
   CHECK_EQ(ulx_select(NULL, 0, ULX_FOREVER, &chosen), ULX_EUSAGE);
+  CHECK_EQ(ulx_select(NULL, 0, 0, &chosen), ULX_ETIMEDOUT);
   CHECK_EQ(ulx_select(NULL, 0, ulx_now() + MILLISECONDS, &chosen), ULX_ETIMEDOUT);
   ulx_channel_destroy(full);
   ulx_channel_destroy(empty);

@@ -53,7 +53,10 @@ static intptr_t body(void* argument) {
   check_deadline();
   for (int i = 0; i < 100; ++i) CHECK_EQ(ulx_forbid_waiting(), 0);
   CHECK_EQ(ulx_sleep(SECONDS), ULX_EUSAGE);
+  ulx_runtime* const other = ulx_runtime_new(NULL);
+  CHECK_EQ(ulx_runtime_destroy(other, ULX_DRAIN, NULL), ULX_EUSAGE);
   for (int i = 0; i < 100; ++i) CHECK_EQ(ulx_allow_waiting(), 0);
+  CHECK_EQ(ulx_runtime_destroy(other, ULX_DRAIN, NULL), 0);
   CHECK_EQ(ulx_pin(), 0);
   CHECK_EQ(ulx_unpin(), 0);
   return 42;

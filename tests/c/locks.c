@@ -82,11 +82,14 @@ static void outside(void) {
   intptr_t result = 0;
   CHECK_EQ(ulx_blocking(slow, &six, &result), 0);
   CHECK_EQ(result, 7);
+  ulx_fiber* const me = ulx_self();
+  CHECK(me);
   ulx_block block;
   ulx_block_enter(&block);
   usleep(1000);
+  CHECK_EQ(ulx_join(me, ULX_FOREVER, NULL), ULX_EUSAGE);
   ulx_block_leave(&block);
-  CHECK(ulx_self());
+  CHECK(ulx_self() == me);
 
   int pipes[2];
   CHECK_EQ(pipe(pipes), 0);
