@@ -44,8 +44,8 @@ struct explore_options {
   std::string strategy = "mixed";
   // The seed of the choices. Equal seeds make equal runs.
   std::uint64_t seed = 1;
-  // The line that a failed run has printed: repeats only this run. If it is empty, the environment's ULEXITE_SCHEDULE
-  // is used.
+  // What a failed run has printed behind ULEXITE_SCHEDULE=: repeats only this run. If it is empty, that variable of the
+  // environment is used.
   std::string replay{};
   // The longest time that the simulated machine may let a runnable fiber wait. 0: a timer fires only when no fiber can
   // run. With 1 ms, timers of the next millisecond may also fire while fibers can run. So time limits race with the
