@@ -46,7 +46,8 @@ struct inspector_options {
   std::string address = "127.0.0.1";  // an IPv4 or IPv6 address
   std::uint16_t port = 0;             // 0: a free port, see inspector::endpoint
   // Whether the address may be other than loopback. The page has no password. Any client that reaches it sees the names
-  // of fibers and functions, and can record traces.
+  // of fibers and functions, and can record traces; so can a page of another site, in the browser of such a client,
+  // that has its own name lead here.
   bool allow_remote = false;
   // The number of connections at a time, at least one. One more ends the connection whose client has neither asked nor
   // read for the longest time.
@@ -212,6 +213,12 @@ class inspector {
            is_loopback(std::string(host));
   }
 
+  // Whether a page of another site makes the browser ask, which could start a trace, although it could not read that.
+  [[nodiscard]] static bool is_of_another_site(const request& asked) {
+    const auto site = asked["Sec-Fetch-Site"];
+    return !site.empty() && site != "same-origin" && site != "none";
+  }
+
   [[nodiscard]] response answer_to(const request& asked) const {
     if (!names_this_host(asked)) return refuse(status::forbidden, "this host is not meant");
     if (asked.method() != boost::beast::http::verb::get) {
@@ -223,6 +230,7 @@ class inspector {
     const std::string_view query = path.substr(std::min(path.find('?'), path.size()));
     path.remove_suffix(query.size());
     if (path == "/") return give("text/html; charset=utf-8", detail::inspector_page());
+    if (is_of_another_site(asked)) return refuse(status::forbidden, "another site asks: open it by its address");
     const dump_options dump{.stuck_backtraces = query == "?stuck"};
     if (path == "/dump.json") return write("application/json", [&](auto& out) { watched_.dump_json(out, dump); });
     if (path == "/dump.txt") return write("text/plain; charset=utf-8", [&](auto& out) { watched_.dump(out, dump); });

@@ -97,7 +97,7 @@ function drawNumbers(dump, seconds) {
 
 // "to receive from channel", without the object of the wait.
 const kindOf = group => group.state !== "waiting" ? words[group.state]
-  : "waits " + group.waits.replace(/, at most until its time is over$/, "").replace(/ (0x[0-9a-f]+|\d+ \(.*\)|#\d+.*)$/, "");
+  : "waits " + group.waits.replace(/, (full with \d+ values?|at most until its time is over)/g, "").replace(/ (0x[0-9a-f]+|\d+ \(.*\)|#\d+.*)$/, "");
 
 function drawKinds(dump) {
   const sums = new Map();

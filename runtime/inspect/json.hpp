@@ -54,7 +54,6 @@ class json {
     out << '"';
   }
 
- private:
   // The size of the character with which the text begins; 0 if that is not UTF-8 (RFC 3629, section 4).
   static std::size_t size_of_character(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
@@ -70,6 +69,7 @@ class json {
     return size;
   }
 
+ private:
   std::ostream& out_;
   const char close_;
   bool first_ = true;

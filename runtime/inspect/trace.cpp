@@ -53,6 +53,7 @@ class trace_writer {
     std::uint64_t fiber = 0;
     for (const trace_event& each : of_worker) {
       if (each.kind == trace_kind::dispatch) fiber = each.value;
+      if (fiber == 0) continue;  // a job, or the fiber's dispatch is not kept
       if (each.kind == trace_kind::place)
         places_[fiber] = spawn_place::of_bits(each.value | std::uintptr_t{each.detail} << 48);
       if (each.kind != trace_kind::name) continue;

@@ -111,10 +111,12 @@ class wait_graph::likeness {
     for (const node* each : waiters)
       if (edge.waiters.size() < wait_edge::most_waiters) edge.waiters.push_back(each->fiber);
     edge.count = waiters.size();
-    // Each of several holders has one of the waiters.
-    const node* const holder = graph_.find(first.holder);
+    // Each of several holders has one of the waiters. The edge from them names the same one of them.
+    const node* holder = graph_.find(first.holder);
+    const bool several = holder && !is_unlike(first.holder, holder);
+    if (several) holder = classes_[class_of_.at(first.holder)].front();
     if (holder) edge.holder = holder->fiber;
-    edge.holder_count = holder && !is_unlike(first.holder, holder) ? waiters.size() : 1;
+    edge.holder_count = several ? waiters.size() : 1;
     edge.in_circle = in_circle_.contains(&first);
     return edge;
   }

@@ -137,11 +137,20 @@ void print_histogram(std::ostream& out, const std::string& name, const char* hel
       << name << "_count " << sum << '\n';
 }
 
-// As a label's value.
+// As a label's value. Bytes that are not UTF-8 become U+FFFD, because a reader refuses all metrics for one of them.
 std::string label_text(std::string_view text) {
   std::string value = "\"";
-  for (const char c : text)
-    value += c == '\n' ? std::string("\\n") : c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t size = json::size_of_character(text);
+    if (size == 0)
+      value += "\ufffd";
+    else if (c == '\n')
+      value += "\\n";
+    else
+      (value += c == '"' || c == '\\' ? "\\" : "") += text.substr(0, size);
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
   return value + '"';
 }
 

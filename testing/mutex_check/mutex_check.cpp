@@ -174,6 +174,9 @@ int lock_after_look(int (*attempt)(Lock*), int (*lock)(Lock*), Lock* which, cons
 
 template <class F>
 F* next(const char* name) noexcept {
+#ifdef __x86_64__  // before glibc 2.36 dlsym returned the oldest version, with another layout of condition variables
+  if (void* const newer = ::dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2")) return reinterpret_cast<F*>(newer);
+#endif
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 

@@ -62,6 +62,21 @@ TEST_F(Inspector, RefusesTheNamesOfOtherHosts) {
     EXPECT_TRUE(get(page, "/dump.json", other).starts_with("HTTP/1.1 403 ")) << other;
 }
 
+// A page of another site could start a trace, although it could not read it.
+TEST_F(Inspector, RefusesWhatAnotherSiteAsksFor) {
+  const inspector page(watched_, {.port = 0});
+  const auto from = [&](const std::string& path, const std::string& site) {
+    return get(page, path, "localhost\r\nSec-Fetch-Site: " + site);
+  };
+  for (const char* const site : {"cross-site", "same-site"}) {
+    EXPECT_TRUE(from("/trace?ms=1", site).starts_with("HTTP/1.1 403 ")) << site;
+    EXPECT_TRUE(from("/dump.json?stuck", site).starts_with("HTTP/1.1 403 ")) << site;
+    EXPECT_TRUE(from("/", site).starts_with("HTTP/1.1 200 ")) << site << ": a link to the page";
+  }
+  for (const char* const site : {"same-origin", "none"})
+    EXPECT_TRUE(from("/dump.json", site).starts_with("HTTP/1.1 200 ")) << site;
+}
+
 // A body would pass for the next answer on the connection.
 TEST_F(Inspector, AnswersHeadWithoutABody) {
   const inspector page(watched_, {.port = 0});

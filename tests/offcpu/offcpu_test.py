@@ -43,7 +43,8 @@ def only(found, pattern):
 
 with tempfile.TemporaryDirectory() as folder:
     file = pathlib.Path(folder) / "dump.json"
-    running = subprocess.Popen([program, str(FIBERS)], stdout=subprocess.PIPE, text=True,
+    # Under a name that leads nowhere, as after a change of the folder: functions have names all the same.
+    running = subprocess.Popen(["waiting", str(FIBERS)], executable=program, stdout=subprocess.PIPE, text=True,
                                env=dict(os.environ, ULEXITE_DUMP=str(file)))
     try:
         assert running.stdout.readline() == "ready\n"
