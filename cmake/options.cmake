@@ -1,9 +1,10 @@
 # The options of the build, and what they mean for a target of ours.
 include(GNUInstallDirs)
-set(ulexite_installed_includes ${CMAKE_INSTALL_INCLUDEDIR})  # may be absolute
-if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
-  set(ulexite_installed_includes $<INSTALL_PREFIX>/${CMAKE_INSTALL_INCLUDEDIR})
-endif()
+foreach(folder IN ITEMS BINDIR LIBDIR INCLUDEDIR DATADIR)  # CMake exports file sets with relative folders only
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    file(RELATIVE_PATH CMAKE_INSTALL_${folder} "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_${folder}}")
+  endif()
+endforeach()
 
 if(PROJECT_IS_TOP_LEVEL)  # else this option is the other project's
   option(BUILD_SHARED_LIBS "Build a shared library" OFF)

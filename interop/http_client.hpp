@@ -34,7 +34,7 @@ namespace ulexite::http {
 struct client_options {
   wire_maker tls{};                    // for https, see http_tls.hpp; empty: https is refused
   std::string user_agent = "ulexite";  // empty: none
-  unsigned redirects = 0;              // that are followed; the answer after the last is returned as it is
+  unsigned redirects = 0;              // that are followed; what is not followed is returned as it is
   std::size_t idle_connections = 100;  // kept at a time
   std::size_t idle_per_host = 16;      // of them, for one host
   std::chrono::nanoseconds idle_time = std::chrono::seconds(90);     // for which one is kept
@@ -51,8 +51,9 @@ struct client_options {
 // an idempotent method (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is sent once more on a new connection; another fails,
 // because the server may have executed it. A connection that was seen to be closed is not used at all.
 //
-// Functions throw std::invalid_argument for an address that is none, not_connected if there is no connection, and
-// another std::system_error for a later failure; an answer of any status is a result.
+// Functions throw std::invalid_argument for an address that is none, and for a blank or a control character in a method
+// or target; not_connected if there is no connection, and another std::system_error for a later failure; an answer of
+// any status is a result.
 class client {
  public:
   // Connects to nothing.
@@ -70,7 +71,8 @@ class client {
   }
   // Sends a request with its method, fields and body. Target, Host, Content-Length and User-Agent are filled in, and
   // there is no Transfer-Encoding. A redirect leads to the answer of its Location, if client_options allow it: 303 and
-  // a POST's 301 and 302 by GET without the body, and Authorization and Cookie go to the same origin only.
+  // a POST's 301 and 302 by GET without the body, and Authorization and Cookie go to the same origin only. A Location
+  // that is no address, or is https without client_options::tls, is not followed.
   response send(std::string_view address, http::request asked) {
     url at = url::parse(address);
     for (unsigned redirects = 0;; ++redirects) {
@@ -117,9 +119,10 @@ class client {
       asked.content_length(*size);
     else
       asked.chunked(true);
+    const std::string text = text_of(asked);
     reply made(*this, connection_to(at), asked.method() == verb::head, options_.header_size);
     made.left_ = size;
-    made.send(text_of(asked));
+    made.send(text);
     return made;
   }
 

@@ -145,6 +145,7 @@ class exchange {
   // Begins an answer with parts of a body. With a Content-Length, which is `size` if that is given, they must have that
   // size; without, they go in chunks, and to HTTP/1.0, or with that version(), up to the end of the connection. The
   // header leaves with the first part, or by flush(). A header with "Connection: close" makes this the last request.
+  // Throws std::invalid_argument for a line's end in the reason or in a field.
   void begin(const boost::beast::http::response_header<>& header, std::optional<std::uint64_t> size = {}) {
     const bool is_old = header.version() < 11;
     open_header(header.result_int(), view(header.reason()), is_old, size ? size : detail::http::length_of(header));
@@ -186,11 +187,13 @@ class exchange {
     }
     send_pending(part.size());
   }
-  // Sends a part of a file as a part of the body, as tcp_stream::send_file. Only if sends_files() and the answer has a
-  // Content-Length. Throws std::runtime_error if the file ends before, and std::system_error if it cannot be read.
+  // Sends a part of a file as a part of the body, as tcp_stream::send_file. Throws std::logic_error if sends_files() is
+  // false, or the answer has no Content-Length; std::runtime_error if the file ends before; std::system_error if it
+  // cannot be read.
   void send_file(int file, std::uint64_t offset, std::uint64_t size) {
     constexpr std::size_t most = 4 << 20;  // more than a socket takes at a time
     if (size == 0 || !takes(size)) return;
+    if (!sends_files()) throw std::logic_error("http::exchange: send_file over TLS");
     if (chunked_) throw std::logic_error("http::exchange: send_file into an answer without a Content-Length");
     timed(pending_.size(), [&] { return wire_.write_before_file(std::exchange(pending_, {})), std::size_t{0}; });
     while (size > 0) {

@@ -45,7 +45,8 @@ struct connection_options {
 // pool has mended the connection, each further statement throws usage_error. The calls throw sql_error if the server
 // refuses a statement, which had no effect then. They throw connection_lost if the connection ends.
 //
-// A parameter is a number, a bool, text, a span of std::byte for bytea, nullptr for NULL, or a std::optional of these.
+// A statement with a NUL is a usage_error. A parameter is a number, a bool, text, a span of std::byte for bytea,
+// nullptr for NULL, or a std::optional of these.
 class connection {
  public:
   // Connects. `conninfo` is as for libpq: keywords and values, or a URI. Waits without a limit of its own. Throws

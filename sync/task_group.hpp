@@ -46,8 +46,7 @@ enum class on_error {
 class task_group : public spawn_interface<task_group> {
  public:
   // Makes a group without children. At most `limit` children run at the same time: a further spawn waits until a child
-  // has ended, as in Go's errgroup. Throws usage_error for a limit of 0, or above unlimited, as
-  // -1 is.
+  // has ended, as in Go's errgroup. Throws usage_error for a limit of 0, or above unlimited, as -1.
   explicit task_group(on_error policy = on_error::cancel_siblings, std::size_t limit = unlimited)
       : policy_(policy), limited_(limit < unlimited), room_(checked(limit), PTRDIFF_MAX) {}
   task_group(const task_group&) = delete;
@@ -66,8 +65,8 @@ class task_group : public spawn_interface<task_group> {
   using spawn_interface::spawn;
 
   // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. All start or none: no child
-  // starts before all are made. Throws as spawn, and exceptions of a copy of `function`. In a group with a limit it is
-  // as `count` calls of spawn(), which wait for room.
+  // starts before all are made. Throws as spawn, and exceptions of a copy of `function`. Throws usage_error for more
+  // than 2^31 - 1. In a group with a limit it is as `count` calls of spawn(), which wait for room.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {

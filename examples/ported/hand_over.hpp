@@ -68,7 +68,7 @@ inline ulexite::net::unix_listener listen_for_next(const std::string& control) {
 }
 
 // Gives the listener to the next process that asks. Returns when that serves. `given` is set as soon as it may have the
-// listener: from then on a close, which ends the listening for all, would end its too.
+// listener: from then on a close would end the listening of both.
 inline void give(ulexite::net::unix_listener& control, const ulexite::net::tcp_listener& listener, bool& given) {
   for (;;) {
     auto next = control.accept();

@@ -41,9 +41,10 @@ std::string symbolize(const void* address) {
     return hexadecimal(number);
   // As in the file: a program that is not position-independent stands at its own addresses.
   const std::uintptr_t offset = number - 1 - module_map->l_addr;
+  std::string name = found.dli_sname ? found.dli_sname : "";
   // The program's own name is what it was started by, which may lead nowhere from here.
-  const char* const file = *module_map->l_name ? found.dli_fname : "/proc/self/exe";
-  std::string name = found.dli_sname ? found.dli_sname : symbol_in_file(file, offset);
+  if (name.empty() && !*module_map->l_name) name = symbol_in_file("/proc/self/exe", offset);
+  if (name.empty()) name = symbol_in_file(found.dli_fname, offset);
   std::string module = found.dli_fname;
   module.erase(0, module.rfind('/') + 1);
   const std::string place = '(' + module + '+' + hexadecimal(offset) + ')';

@@ -1,3 +1,4 @@
+#include <ulexite/runtime/inspect/json.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 
 #include <algorithm>
@@ -6,6 +7,8 @@
 #include <map>
 #include <numeric>
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace ulexite {
