@@ -41,7 +41,8 @@ decltype(auto) await(Awaitable&& of) {
 template <std::invocable<std::stop_token> F>
 decltype(auto) await(F&& start) {
   std::stop_source stop;
-  auto&& of = std::invoke(std::forward<F>(start), stop.get_token());
+  std::stop_token token = stop.get_token();  // named, because g++ 14 takes the awaitable for a reference to a temporary
+  auto&& of = std::invoke(std::forward<F>(start), std::move(token));
   auto&& awaiter = detail::awaiter_of(std::forward<decltype(of)>(of));
   const bool asked = !awaiter.await_ready() && detail::block_for(awaiter, stop);
   try {
