@@ -12,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace {
@@ -292,7 +293,8 @@ TEST(Explore, ASkippedTestHasNoOtherRun) {
   EXPECT_EQ(runs, 1);
   ASSERT_EQ(results.size(), 1);
   EXPECT_TRUE(results.GetTestPartResult(0).skipped());
-  EXPECT_STREQ(results.GetTestPartResult(0).message(), "not today");
+  const std::string_view said = results.GetTestPartResult(0).message();
+  EXPECT_TRUE(said.starts_with("not today")) << said;  // newer versions of GoogleTest end it with a line
 }
 
 TEST(Explore, BlockingCallsHappenOnTheSpot) {
