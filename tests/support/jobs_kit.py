@@ -66,7 +66,7 @@ class Redis:
         with open(log, "w") as out:
             self.process = start("redis-server", "--port", "0", "--unixsocket", self.folder / "socket", "--dir", self.folder,
                                  "--save", "", "--appendonly", "yes", "--appendfsync", "always", stdout=out, stderr=out)
-        await_true("redis-server", lambda: "ready to accept" in log.read_text() or self.process.poll() is not None)
+        await_true("redis-server", lambda: "ready to accept" in log.read_text().lower() or self.process.poll() is not None)
         assert self.process.poll() is None, log.read_text()
         self.connection = socket.socket(socket.AF_UNIX)
         self.connection.settimeout(BOUND)
