@@ -9,6 +9,7 @@
 // request without TLS; since libpq 17 it is encrypted as the connection is.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/nul.hpp>
 #include <ulexite/interop/postgres_values.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/resolve.hpp>
@@ -43,7 +44,7 @@ using settings = std::map<std::string, std::string>;  // the keywords of a conni
 
 // Throws std::invalid_argument, which says what is wrong.
 inline settings parse_conninfo(const std::string& conninfo) {
-  if (conninfo.find('\0') != conninfo.npos) throw std::invalid_argument("ulexite::postgres: the conninfo has a NUL");
+  if (ulexite::detail::has_nul(conninfo)) throw std::invalid_argument("ulexite::postgres: the conninfo has a NUL");
   char* why = nullptr;
   const std::unique_ptr<PQconninfoOption, free_with<PQconninfoFree>> given(PQconninfoParse(conninfo.c_str(), &why));
   if (!given) {

@@ -28,7 +28,7 @@ template <class T = void>
 class join_set : public spawn_interface<join_set<T>> {
  public:
   // Makes an empty set. At most `limit` children run at the same time: a further spawn waits until a child has ended.
-  // Throws usage_error for a limit of 0, or above task_group::unlimited, as -1 is.
+  // Throws usage_error for a limit of 0, or above task_group::unlimited, as -1.
   explicit join_set(std::size_t limit = task_group::unlimited) : children_(on_error::keep_going, limit) {}
   join_set(const join_set&) = delete;
   join_set& operator=(const join_set&) = delete;
